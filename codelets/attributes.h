@@ -1,5 +1,6 @@
 /* Attributes of operations that have a CPU kernel (.c) and a CUDA kernel (.cu): both read them through call->attr. A
- * task's footprint is a hash of their bytes, so they must have no padding, whose bytes would be anything. */
+ * task's footprint is a hash of its attribute's bytes. So attributes must have no padding, because padding bytes have
+ * no defined value. */
 #ifndef SL_ATTRIBUTES_H
 #define SL_ATTRIBUTES_H
 
@@ -27,8 +28,8 @@ typedef struct sl_gelu_attr {
   sl_gelu_form form;
 } sl_gelu_attr;
 
-/* Keeps element i if word i of the stream is at least p 2^32. The gradient is the same operation on dy, with the
- * stream of its forward node. */
+/* Dropout keeps element i if word i of the random stream is at least p 2^32. The gradient is the same operation on dy,
+ * with the stream of the forward node. */
 typedef struct sl_dropout_attr {
   float p;
   int fixed; /* 1: the stream is `key`, not the call's */
@@ -48,7 +49,7 @@ typedef struct sl_conv2d_attr {
   int kernel, stride, pad;
   int height, width; /* sizes of the input image */
 } sl_conv2d_attr;
-/* Pooling of x [B, height, width, C]; for forward and gradient alike. */
+/* Pooling of x [B, height, width, C]; used by both the forward operation and its gradient. */
 typedef struct sl_pool_attr {
   int kernel, stride, pad;
   int height, width;
@@ -71,8 +72,8 @@ static inline double sl_batchnorm_count(const sl_call *c) {
 }
 /* CUDA: bytes of the mask's constants, before the partial sums. */
 static inline size_t sl_batchnorm_mask_bytes(int64_t C) { return ((size_t)(3 * C) * sizeof(float) + 255) / 256 * 256; }
-/* Positions of a tile, of M positions of C channels: at most 64 tiles, so that the partial sums stay small. elements:
- * the plan's for a tile. */
+/* Number of positions in a tile, when x has M positions of C channels. There are at most 64 tiles, so that the partial
+ * sums stay small. elements: the plan's number of elements for a tile. */
 static inline int64_t sl_batchnorm_sum_tile(int64_t elements, int64_t M, int64_t C) {
   int64_t tile = elements / (C > 1 ? C : 1);
   if (tile < 1) tile = 1;
@@ -85,9 +86,15 @@ typedef struct sl_layernorm_attr {
   double eps;
 } sl_layernorm_attr;
 
-/* embedding_grad, positional_grad: rows of the table. */
-typedef struct sl_embedding_attr {
+/* positional_grad: rows of the table. */
+typedef struct sl_positional_attr {
   int64_t rows;
+} sl_positional_attr;
+
+/* embedding and its gradient: `rows` is the number of rows of the table. For a fold, it is the number of rows of the
+ * fold, `all` that of the whole table, and `from` the fold's first token. */
+typedef struct sl_embedding_attr {
+  int64_t rows, from, all;
 } sl_embedding_attr;
 
 /* first_token_grad: tokens per sequence. */
@@ -100,8 +107,9 @@ typedef struct sl_add_row_attr {
   int64_t rows, row;
 } sl_add_row_attr;
 
-/* mask_tokens: sl_masking. Returns the new value of token `id` from its four random words: the first decides whether
- * it is chosen (15%), the second what replaces it, the third which token. */
+/* mask_tokens: sl_masking. sl_masked_token returns the new value of token `id`, from the token's four random words: the
+ * first word decides whether the token is chosen (15%), the second whether it becomes the mask, becomes a random token
+ * or stays, the third which random token it becomes. */
 SL_HOST_DEVICE int sl_masking_chosen(const sl_masking *m, int32_t id, const uint32_t word[4]) {
   return id >= m->from && id < m->to && id != m->mask && word[0] < 644245094u;
 }
@@ -120,6 +128,19 @@ typedef struct sl_accuracy_attr {
   int k; /* number of largest logits that count */
 } sl_accuracy_attr;
 
+/* class_sums, target_rank: the logits belong to a fold of the classes that begins with class `from`; `all` is the
+ * number of all classes. */
+enum { SL_CLASS_SUMS = 3 };
+typedef struct sl_classes_attr {
+  int64_t from, all;
+} sl_classes_attr;
+
+/* class_loss and its gradient: the number of all classes. */
+typedef struct sl_class_loss_attr {
+  double smoothing;
+  int64_t classes;
+} sl_class_loss_attr;
+
 typedef struct sl_attention_attr {
   int heads, causal;
 } sl_attention_attr;
@@ -129,8 +150,8 @@ typedef struct sl_clip_attr {
   int64_t scaled; /* 1: the last input is the loss scale, by which gradients are too large */
 } sl_clip_attr;
 
-/* Binary logarithms of the loss scale: first, largest and least; it doubles after so many steps without an overflow. An
- * overflow at the least one ends the training. */
+/* Binary logarithms of the loss scale: its first, largest and least value. The scale doubles after SL_LOSS_SCALE_GROWS
+ * steps without an overflow. An overflow at the least scale ends the training. */
 enum { SL_LOSS_SCALE_FIRST = 16, SL_LOSS_SCALE_MOST = 24, SL_LOSS_SCALE_LEAST = -14, SL_LOSS_SCALE_GROWS = 2000 };
 
 /* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 for parameters without decay. */

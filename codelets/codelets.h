@@ -5,8 +5,9 @@
 #ifndef SL_CODELETS_H
 #define SL_CODELETS_H
 
-/* Made by the build from the files of Makefile.am: SL_OPERATIONS(X), with X(name) for each descriptor sl_op_name, and
- * SL_OPTIMIZERS(X), with X(name, NAME) for each descriptor sl_optimizer_name (training.h). */
+/* The build makes this header from the lists of files in Makefile.am. It defines SL_OPERATIONS(X), with X(name) for
+ * each descriptor sl_op_name, and SL_OPTIMIZERS(X), with X(name, NAME) for each descriptor sl_optimizer_name
+ * (training.h). */
 #include "codelets/lists.h"
 #include "tasks/graph/graph.h"
 
@@ -18,19 +19,19 @@ extern "C" {
 SL_OPERATIONS(SL_DECLARE_OPERATION)
 #undef SL_DECLARE_OPERATION
 
-/* All operations, ended by NULL. Tests loop over them, so that an operation without a case fails. */
+/* All operations, ended by NULL. Tests loop over this list, so an operation without a test case makes them fail. */
 extern const sl_operation *const sl_operations[];
 const sl_operation *sl_operation_find(const char *name);
 
-/* Makes an empty graph that knows the operations which passes add. */
+/* Makes an empty graph. It knows the operations that the passes add. */
 sl_graph *sl_graph_new(int64_t batch);
 
 /* --- input and elementwise -------------------------------------------------------------------------------------- */
 
-/* The step's host array in this slot (sl_step.input): [B, sample...] of dtype. */
+/* The array in host memory that the step has in this slot (sl_step.input): [B, sample...] of dtype. */
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample);
-/* Pixels U8 [..., C] -> F32: (x / 255 - mean) / deviation. mean, deviation: [channels]; channels is C, at most
- * SL_MAX_CHANNELS, or 1: one number for all channels. */
+/* Pixels U8 [..., C] -> F32: (x / 255 - mean) / deviation. mean, deviation: [channels]. channels is C, at most
+ * SL_MAX_CHANNELS, or 1, for one number that applies to all channels. */
 enum { SL_MAX_CHANNELS = 4 };
 sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, int64_t channels, const double *mean,
                       const double *deviation);
@@ -51,10 +52,10 @@ sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
  * I32 [B, T]. Targets are -1 where the sample's label I32 [B] is negative (padding). */
 sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
 /* Input and targets of a masked language model (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens;
- * *targets: the original of each chosen token, -1 elsewhere; both I32 [B, T]. Of the tokens in [from, to), the mask
- * excepted, 15% are chosen: 80% of those become `mask`, 10% a random token of [from, to), 10% stay. No targets where
- * the sample's label I32 [B] is negative (padding). Random numbers are Philox of seed, step, layer and the token's
- * index in the global batch. */
+ * *targets: the original of each chosen token, -1 elsewhere; both I32 [B, T]. 15% of the tokens in [from, to), except
+ * for the mask token, are chosen. Of the chosen tokens 80% become `mask`, 10% become a random token of [from, to), and
+ * 10% stay. A sample whose label I32 [B] is negative (padding) has no targets. Random numbers are Philox of seed, step,
+ * layer and the token's index in the global batch. */
 typedef struct sl_masking {
   int32_t mask;
   int32_t from, to;
@@ -75,7 +76,7 @@ typedef enum sl_activation {
   SL_ACTIVATION_GELU_ERF,
   SL_ACTIVATION_GELU_TANH
 } sl_activation;
-/* First contents of a layer's weight and bias. */
+/* Initial values of a layer's weight and bias. */
 typedef struct sl_layer_init {
   sl_init weight, bias;
 } sl_layer_init;
@@ -85,12 +86,12 @@ sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t featu
 /* The same layer with another initialisation. */
 sl_value sl_linear_init(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation,
                         const sl_layer_init *init);
-/* The same with a given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, such as
- * GPT-2's head, whose weight is the token embedding. */
+/* A linear layer with a given weight [N, K] and bias [N] (SL_NONE: none), without activation. It is for tied weights:
+ * the weight of GPT-2's head, for example, is the token embedding. */
 sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias);
 /* Rows of a table: tokens I32 [B, ...] -> [B, ..., features]. Parameter layer.weight [vocabulary, features], normal
- * with the given deviation. A token that is negative or beyond the vocabulary fails the step and names sample and
- * position. */
+ * with the given deviation. A token that is negative or beyond the vocabulary makes the step fail; the error names
+ * sample and position. */
 sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64_t vocabulary, int64_t features,
                       double deviation);
 /* Learned embedding of positions: x [B, T, C] + weight[0 .. T), T <= positions. Parameter layer.weight [positions, C],
@@ -120,18 +121,20 @@ sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, 
 sl_value sl_meanpool(sl_graph *graph, const char *layer, sl_value x);
 /* Batch normalisation (Ioffe and Szegedy 2015) over all but the last dimension: over the samples of a leaf, or of the
  * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps
- * 1e-5; unbiased variance in the running one). With training = 0 the running statistics normalise. */
+ * 1e-5; running_var is an average of unbiased variances). With training = 0, the layer normalises by the running
+ * statistics. */
 typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
-/* The same fused with what often follows: max(batchnorm(x) + residual, 0); residual has x's shape, or is SL_NONE. */
+/* Batch normalisation fused with a residual sum and a rectifier, which often follow: max(batchnorm(x) + residual, 0).
+ * residual has x's shape, or is SL_NONE. */
 sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_value residual, sl_batchnorm_over over,
                            int training);
 
-/* Scaled dot-product attention with several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1):
- * qkv [B, T, 3C] -> [B, T, C]. qkv holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C
+/* Scaled dot-product attention with several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1): qkv
+ * [B, T, 3C] -> [B, T, C]. qkv holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C features
  * makes them. causal: a query sees the keys up to its own position. lengths I32 [B] or SL_NONE: only the first
- * lengths[b] tokens of sample b count, as keys and as queries; the others give zeros and get no gradient. A length
- * beyond T fails the step and names the sample. */
+ * lengths[b] tokens of sample b count, as keys and as queries. The results of the other tokens are zeros, and these
+ * tokens get no gradient. A length beyond T makes the step fail; the error names the sample. */
 sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths);
 
 /* --- loss and measures ------------------------------------------------------------------------------------------ */
@@ -139,46 +142,47 @@ sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int head
 /* Number of targets >= 0: targets I32 [B, ...] -> F64 [1], summed over the batch. */
 sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
 /* Mean cross-entropy (nats) of softmax(logits) over the targets >= 0: logits [B, ..., V], targets I32 [B, ...] (-1:
- * ignored), count F64 [1] -> F64 [1]. A target beyond V fails the step and names the sample. A logit that is not
- * finite makes the loss not finite if its row counts. */
+ * ignored), count F64 [1] -> F64 [1]. A target beyond V makes the step fail; the error names the sample. A logit that
+ * is not finite makes the loss not finite, unless the row is ignored. */
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
-/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the target
- * distribution is 1 - smoothing at the target plus smoothing / V everywhere; smoothing in [0, 1]. */
+/* Cross-entropy with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the target
+ * distribution is smoothing / V at every class, plus 1 - smoothing at the target; smoothing in [0, 1]. */
 sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets,
                                    sl_value count, double smoothing);
 /* softmax over the last dimension. */
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
-/* Number of targets >= 0 that are the largest logit of their row (the first of equals): F64 [1]. */
+/* Number of targets >= 0 whose logit is the largest of the row (of equal logits, the first): F64 [1]. */
 sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets);
 
-/* The same for the k largest logits, k > 0; of equals the smaller index comes first. */
+/* Number of targets >= 0 whose logit is among the k largest of the row, k > 0. Of equal logits the smaller index comes
+ * first. */
 sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, int k);
 
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
-/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]. The norm is
- * summed over rows (dimension 0; a vector has rows of one element), then over values, by a fixed tree. NaN if the
- * norm is not finite.
- * scale: SL_NONE, or sl_loss_scale's value, by which the gradients are too large: the factor divides by it, too. Then a
- * norm that is not finite gives 0: gradients overflowed, and the step must change nothing. bound may be INFINITY. */
+/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]. The norm is summed
+ * over rows (dimension 0; a vector has rows of one element), then over values, by a fixed tree. NaN if the norm is not
+ * finite. scale: SL_NONE, or the value of sl_loss_scale. The gradients are too large by this scale, so the factor
+ * divides by it, too. With a scale, a norm that is not finite gives the factor 0: gradients overflowed, and the step
+ * must change nothing. bound may be INFINITY. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound,
                         sl_value scale);
 
-/* Dynamic loss scaling (loss_scale.c): the scale, F64 [1], a power of two; a gradient that sl_gradient_seeded starts
- * with. Sets *state to its state tensor, loss_scale.state. */
+/* Dynamic loss scaling (loss_scale.c). Returns the scale, F64 [1], a power of two, from which sl_gradient_seeded starts
+ * the backward pass. Sets *state to the state tensor of the scale, loss_scale.state. */
 sl_value sl_loss_scale(sl_graph *graph, sl_value *state);
-/* Adds the node that changes the state: clip is sl_clip_factor's value with this scale. */
+/* Adds the node that updates this state. clip: the value of sl_clip_factor with this scale. */
 void sl_loss_scale_update(sl_graph *graph, sl_value state, sl_value guard, sl_value clip);
 
-/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard is F64 [1] (the loss),
- * clip SL_NONE or a clip factor: if one of them is not finite or the factor is 0, nothing is updated. Learning rate:
- * sl_step.learning_rate. Weight decay applies to parameters whose sl_value_info.decay is set: by default those with two
- * or more dimensions, so not to biases and norms (torch decays every parameter that it gets; set all flags for that).
- * sgd: v = momentum v +
- * g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum). adamw: Loshchilov and Hutter 2019, algorithm 2
- * (as torch.optim.AdamW; state NAME.m, NAME.v). adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as
- * torch.optim.Adam; state NAME.m, NAME.v). lamb: You et al. 2020, algorithm 2, phi the identity; the trust ratio |p| /
- * |u| is one number a parameter, 1 where one of the norms is 0 (state NAME.m, NAME.v). */
+/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard is F64 [1] (the loss); clip is
+ * SL_NONE or a clip factor. If guard or clip is not finite, or if the factor is 0, the step updates nothing. The
+ * learning rate is sl_step.learning_rate. Weight decay applies to parameters whose sl_value_info.decay is set. By
+ * default these are the parameters with two or more dimensions, so biases and norms do not decay. (torch decays every
+ * parameter that it gets; to do the same, set all flags.) sgd: v = momentum v + g + decay p; p = p - lr v (as
+ * torch.optim.SGD; state NAME.momentum). adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state
+ * NAME.m, NAME.v). adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as torch.optim.Adam; state NAME.m,
+ * NAME.v). lamb: You et al. 2020, algorithm 2, phi the identity; each parameter has one trust ratio |p| / |u|, which is
+ * 1 if one of the norms is 0 (state NAME.m, NAME.v). */
 typedef struct sl_sgd_options {
   double momentum, decay;
 } sl_sgd_options;

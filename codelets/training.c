@@ -1,4 +1,4 @@
-/* The table of training settings, the functions that work on it, and the list of optimizers. */
+/* The table of training settings, the functions that use this table, and the list of optimizers. */
 #include "codelets/training.h"
 
 #include <string.h>

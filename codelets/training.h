@@ -45,13 +45,13 @@ extern const sl_training_setting sl_training_settings[]; /* ended by a field tha
 
 /* {"optimizer": "adamw", "learning_rate": 0.001, ...}: the settings that decide bits. NULL: out of memory. */
 json_t *sl_training_to_json(const sl_training *training);
-/* SL_EFORMAT names the setting that is missing or wrong. */
+/* SL_EFORMAT: the error names the setting that is missing or wrong. */
 sl_status sl_training_from_json(const json_t *json, sl_training *training);
 /* The first setting that decides bits and differs; NULL: none does. */
 const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b);
 
-/* An optimizer: the nodes that update the parameters. One file in codelets/optimizers each (adam shares adamw's
- * kernel), and a line in Makefile.am's OPTIMIZERS. */
+/* An optimizer adds the nodes that update the parameters. Each optimizer has a file in codelets/optimizers (adam shares
+ * adamw's kernel) and a line in OPTIMIZERS of Makefile.am. */
 typedef struct sl_optimizer_rule {
   const char *name;
   const char *reads[8]; /* fields of the settings flagged SL_TRAINING_OPTIMIZER that it reads; ends with NULL */
@@ -67,7 +67,7 @@ SL_OPTIMIZERS(SL_RULE)
 extern const sl_optimizer_rule *const sl_optimizer_rules[SL_OPTIMIZER_COUNT];
 int sl_optimizer_reads(sl_optimizer optimizer, const char *field);
 
-/* Names of the values of enums; each list ends with NULL. */
+/* The names of the values of each enum; each list ends with NULL. */
 extern const char *const sl_optimizer_names[];
 extern const char *const sl_batchnorm_names[];
 

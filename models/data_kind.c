@@ -1,4 +1,4 @@
-/* Opens data of any kind, or makes them up, and closes them. */
+/* Opens data of any kind, or makes noise in their place, and closes them. */
 #include "models/data_kind.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int sl_data_equal(const sl_data_kind *kind, const sl_model_data *a, const sl_mod
 
 /* ---- made up ---------------------------------------------------------------------------------------------------- */
 
-/* The pool is larger than the caches but small; it is read as if it had SAMPLES samples. */
+/* The pool of noise is small, but larger than the caches. It is read as if it had SAMPLES samples. */
 enum { POOL = 4096, POOL_BYTES = 32 << 20, SAMPLES = 65536 };
 
 typedef struct sl__pool {

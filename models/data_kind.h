@@ -1,7 +1,7 @@
-/* Kinds of data: what models are trained and scored on. A kind is one descriptor in a file of models/data, such as
- * images.c: how samples are read, what a batch holds, what a run reports. Everything else asks the descriptor and tells
- * no kinds apart. A new kind is a file and its line in Makefile.am's DATA_KINDS; sizes of samples that no kind has had
- * before are new members of sl_model_data. */
+/* Kinds of data, on which models are trained and scored. A kind is one descriptor in a file of models/data, such as
+ * images.c. The descriptor says how samples are read, what a batch holds and what a run reports. All other code asks
+ * the descriptor and does not distinguish kinds. To add a kind, add a file, and its name to DATA_KINDS in Makefile.am.
+ * If its samples have sizes that no other kind has, add these as members of sl_model_data. */
 #ifndef SL_DATA_KIND_H
 #define SL_DATA_KIND_H
 
@@ -20,13 +20,15 @@ extern "C" {
 typedef struct sl_model sl_model;
 typedef struct sl_data_kind sl_data_kind;
 
-/* What a model is built for; it comes from the data set. Images of height x width x channels in `classes` classes; or
- * windows of `length` tokens out of a vocabulary of `classes`. Members that a kind does not use are 0. */
+/* The sizes of the data for which a model is built; they come from the data set. Images have height x width pixels,
+ * `channels` channels and `classes` classes; windows have `length` tokens out of a vocabulary of `classes` tokens.
+ * Members that a kind does not use are 0. */
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
   int64_t length;
   sl_masking masking; /* masked language models: of the vocabulary; to = 0: the model's usual one */
-  /* Of pixels, as parts of 255 (0 to 1), of each channel; with more than SL_MAX_CHANNELS the first is for all. */
+  /* Mean and deviation of the pixels of each channel, as parts of 255 (0 to 1). With more than SL_MAX_CHANNELS
+   * channels, the first number applies to all. */
   double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
 } sl_model_data;
 
@@ -69,42 +71,45 @@ struct sl_data_kind {
   const char *classes_size; /* the model's size that is the number of classes: "vocabulary"; NULL: none is */
 
   /* ---- data sets ---- */
-  /* Opens what options->path names; fills in all but kind and pool. close takes `set`, which may be NULL. */
+  /* Opens the data set that options->path names, and sets all members of *data but kind and pool. close closes `set`,
+   * which may be NULL. */
   sl_status (*open)(const sl_data_options *options, sl_data *data);
   void (*close)(void *set);
   sl_sample_source (*source)(const sl_data *data, sl_split split);
-  /* Adds lines "NAME: VALUE" that differ if ranks have different data. */
+  /* Writes lines "NAME: VALUE". The lines of two ranks differ if the ranks have different data. */
   void (*compare)(const sl_data *data, FILE *to);
-  /* Fills in one sample of noise by calling random(state). */
+  /* Fills one sample with noise, which comes from calls of random(state). */
   void (*make_up)(const sl_model_data *data, uint64_t (*random)(uint64_t *state), uint64_t *state, size_t bytes,
                   void *sample);
 
   /* ---- sizes ---- */
-  /* What the model is usually built for; members of `wanted` above 0 take precedence. */
+  /* The sizes for which the model is usually built; members of `wanted` above 0 take precedence. */
   void (*usual)(const sl_model *model, const sl_model_data *wanted, sl_model_data *data);
   char *(*size)(const sl_model_data *data, char *text, size_t n); /* of a sample: "256 tokens" */
   int64_t (*units)(const sl_model_data *data);                    /* of a sample, for the rate */
-  /* Number of shards that so many samples are worth, if a sample has many rows of its own; -1: the plan decides. */
+  /* Number of shards into which a batch of `samples` samples should be divided, if a sample has many rows of its own;
+   * -1: the plan decides. */
   int64_t (*shards)(const sl_model *model, const sl_model_data *data, int64_t samples);
-  /* Takes over the sizes that may differ between samples of a model of any size (sl_family.any_size). NULL: none may.
-   */
+  /* Copies the sizes in which samples may differ, if the model takes samples of any size (sl_family.any_size). NULL:
+   * samples may not differ. */
   void (*resize)(const sl_model_data *from, sl_model_data *data);
 
   /* ---- the graph ---- */
-  /* A sample as the loader gives it. */
+  /* Type and shape of a sample, as the loader gives it. */
   sl_dtype dtype;
   sl_shape (*shape)(const sl_model_data *data);
-  /* Adds what turns a batch of them and its labels (I32 [B], -1: does not count) into the first layer's input and the
-   * targets of the loss. */
+  /* Adds the nodes that turn a batch of samples and its labels (I32 [B], -1: the sample does not count) into the input
+   * of the first layer and the targets of the loss. */
   sl_status (*prepare)(sl_graph *graph, const sl_model *model, const sl_model_data *data, sl_value samples,
                        sl_value labels, sl_value *input, sl_value *targets);
 
   /* ---- files ---- */
-  /* Model files describe the data by this. from_json: SL_EFORMAT says what is wrong. */
+  /* The description of the data in model files. from_json: SL_EFORMAT: the error says what is wrong. */
   json_t *(*to_json)(const sl_model_data *data); /* NULL: no memory */
   sl_status (*from_json)(json_t *json, sl_model_data *data);
-  /* Published weights: normalisation as torchvision's models or Hugging Face's have it by default, then what
-   * preprocessor_config.json says (sized: sizes are known without it); and that file. NULL: the kind has none. */
+  /* For published weights. published: sets the normalisation that models of torchvision or Hugging Face have by
+   * default. from_processor: reads preprocessor_config.json (sized: the sizes are known without this file).
+   * to_processor: makes this file. NULL: the kind has none. */
   void (*published)(int torchvision, sl_model_data *data);
   sl_status (*from_processor)(const json_t *json, int sized, sl_model_data *data);
   json_t *(*to_processor)(const sl_model_data *data);
@@ -117,8 +122,8 @@ extern const sl_data_kind *const sl_data_kinds[]; /* in the order of Makefile.am
 
 /* Opens a data set of the kind that the model's family reads. */
 sl_status sl_data_open(const sl_data_options *options, sl_data *data);
-/* Noise of the given sizes: a pool of samples in memory, handed out in turn, so that reading one costs a copy, as it
- * does from a data set. */
+/* Makes noise of the given sizes: a pool of samples in memory, which are read in turn. So reading a sample costs a
+ * copy, as it does with a data set. */
 sl_status sl_data_make_up(const sl_model *model, const sl_model_data *sizes, sl_data *data);
 void sl_data_close(sl_data *data); /* a zeroed one is allowed */
 sl_sample_source sl_data_source(const sl_data *data, sl_split split);
@@ -126,7 +131,7 @@ sl_sample_source sl_data_source(const sl_data *data, sl_split split);
 size_t sl_data_sample_bytes(const sl_data_kind *kind, const sl_model_data *data);
 /* "images of 28x28x1" */
 char *sl_data_text(const sl_data_kind *kind, const sl_model_data *data, char *text, size_t n);
-/* Whether model files would describe both alike. */
+/* Whether the descriptions of a and b in model files would be equal. */
 int sl_data_equal(const sl_data_kind *kind, const sl_model_data *a, const sl_model_data *b);
 
 #ifdef __cplusplus

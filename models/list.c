@@ -29,7 +29,7 @@ sl_status sl_model_find(const char *name, const sl_model **model) {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* Copies model and sizes into one block; sizes NULL: zeros. */
+/* Copies model and sizes into one block of memory; sizes NULL: sets all sizes to 0. */
 static sl_model *copy(const sl_model *model, const void *sizes) {
   enum { ALIGN = 16 };
   const size_t head = (sizeof *model + ALIGN - 1) / ALIGN * ALIGN, bytes = model->family->size_bytes;
@@ -127,7 +127,8 @@ int64_t sl_model_size(const sl_model *model, const char *name) {
   return s ? *(const int64_t *)((const char *)model->sizes + s->offset) : 0;
 }
 
-/* Appends the sizes in which two complete models differ: only derived rows, or only the others. */
+/* Appends the sizes in which two complete models differ. derived = 1: only sizes that can be derived from others; 0:
+ * only the other sizes. */
 static void tell(const sl_model *model, const sl_model *usual, int derived, char *text, size_t n) {
   for (const sl_size *s = model->family->sizes; s && s->name; s++) {
     char value[128];

@@ -1,4 +1,5 @@
-/* The models, and their graphs: a training step, an evaluation, and logits alone for generating text. */
+/* The models and their graphs: a training step, an evaluation, and a forward pass up to the logits for generating
+ * text. */
 #ifndef SL_MODELS_H
 #define SL_MODELS_H
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-/* A family: networks that one function builds and that differ only in their sizes. */
+/* A family of networks: one function builds them all, and they differ only in their sizes. */
 typedef struct sl_family sl_family;
 struct sl_family {
   const char *name;         /* "gpt2" */
@@ -47,7 +48,7 @@ struct sl_model {
   sl_training training;
 };
 
-/* Members of sl_training that most models share. */
+/* The members of sl_training that have the same value in most models. */
 #define SL_TRAINING_USUAL .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 
 /* The families, ended by NULL. sl_model_at: model i of all families; NULL past the last. */
@@ -56,21 +57,23 @@ const sl_model *sl_model_at(int i);
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */
 
 /* Copies the model with other sizes, such as "layers=6,width=72" (NULL: its own), and checks them. The caller must
- * free(*sized), one block. SL_ENOTFOUND names a key that the family lacks, SL_EINVAL incompatible sizes. */
+ * free(*sized), one block. SL_ENOTFOUND: the error names a key that the family lacks. SL_EINVAL: the error names
+ * incompatible sizes. */
 sl_status sl_model_sized(const sl_model *model, const char *text, sl_model **sized);
-/* The same from a struct of sizes, and from a JSON object with the sizes that differ from the model's (NULL: none). */
+/* The same with the sizes from a struct, and with the sizes from a JSON object, which holds those that differ from the
+ * model's (NULL: none). */
 sl_status sl_model_with(const sl_model *model, const void *sizes, sl_model **sized);
 sl_status sl_model_from_json(const sl_model *model, const json_t *json, sl_model **sized);
 json_t *sl_model_sizes_to_json(
     const sl_model *model); /* all sizes, in the form that sl_model_from_json reads; NULL: no memory */
 /* Copies the model with all open sizes derived; the caller must free(*whole). */
 sl_status sl_model_complete(const sl_model *model, sl_model **whole);
-/* Finds the listed model that differs from these sizes in the fewest rows (the first of equals), and copies it with
- * these sizes. The caller must free(*sized). */
+/* Finds the model of the list that differs from these sizes in the fewest sizes (of equals, the first), and copies it
+ * with these sizes. The caller must free(*sized). */
 sl_status sl_model_of_sizes(const sl_family *family, const void *sizes, sl_model **sized);
-/* A size by name: a whole number that is never open. 0: the family lacks it. */
+/* The size with this name, which must be a whole number that is never open. 0: the family lacks the size. */
 int64_t sl_model_size(const sl_model *model, const char *name);
-/* The model's name, and the sizes that differ from the list's: "gpt2" or "gpt2 layers=6,width=72". */
+/* The model's name, and the sizes that differ from those in the list: "gpt2" or "gpt2 layers=6,width=72". */
 char *sl_model_text(const sl_model *model, char *text, size_t n);
 /* Only the sizes that differ, in the form that sl_model_sized reads; "": none. */
 char *sl_model_sizes_text(const sl_model *model, char *text, size_t n);
@@ -80,9 +83,9 @@ int64_t sl_model_vocabulary(const sl_model *model);
 
 /* ---- networks of any size, for models that the list lacks ------------------------------------------------------- */
 
-/* activation: the perceptrons' sl_activation, or 4: none; SL_ACTIVATION_NONE: the family's usual one. hidden: the
- * perceptrons' inner features; 0: 4 times width. eps: the layernorms'; 0: the family's usual one. width: a multiple of
- * heads. dropout: 0 in an evaluation. */
+/* activation: the sl_activation of the perceptrons, or 4: none; SL_ACTIVATION_NONE: the family's usual activation.
+ * hidden: number of features inside the perceptrons; 0: 4 times width. eps: the number that the layernorms add to the
+ * variance; 0: the family's usual eps. width: a multiple of heads. dropout: 0 in an evaluation. */
 
 extern const sl_family sl_family_gpt2, sl_family_bert, sl_family_vit, sl_family_resnet;
 
@@ -97,9 +100,9 @@ typedef struct sl_gpt_size {
 sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size, double dropout);
 
 /* BERT's encoder (bert.c), with its head for masked tokens: tokens I32 [B, T] to logits F32 [B, T, data->classes].
- * lengths: I32 [B], tokens of each sample before its padding; SL_NONE: no padding. types: rows of the table of token
- * types (0: 2); type: the row that all tokens use. mask: the token that replaces masked ones; tokens 0 to specials - 1
- * are never masked; 0: derived from the vocabulary. */
+ * lengths: I32 [B], number of tokens of each sample before its padding; SL_NONE: no padding. types: number of rows of
+ * the table of token types (0: 2); type: the row that all tokens use. mask: the token that replaces masked tokens;
+ * tokens 0 to specials - 1 are never masked. If mask or specials is 0, it is derived from the vocabulary. */
 typedef struct sl_bert_size {
   int64_t layers, heads, width, hidden, positions, vocabulary, types, type, mask, specials;
   int64_t activation;
@@ -110,7 +113,7 @@ sl_value sl_bert(sl_graph *graph, sl_value tokens, sl_value lengths, const sl_mo
                  const sl_bert_size *size, double dropout);
 
 /* A vision transformer (vit.c): images F32 [B, H, W, C] to logits F32 [B, data->classes]. If patch does not divide a
- * side, the last pixels are ignored. */
+ * side of the image, the last pixels of that side are ignored. */
 typedef struct sl_vit_size {
   int64_t layers, heads, width, hidden;
   int64_t patch;     /* pixels of a patch's side */
@@ -145,7 +148,7 @@ sl_value sl_resnet(sl_graph *graph, sl_value images, const sl_model_data *data, 
 /* Slots of sl_step.input. */
 enum { SL_SLOT_SAMPLES, SL_SLOT_LABELS };
 
-/* A graph, and the values that its users read. */
+/* A graph, and the values that the users of the graph read. */
 typedef struct sl_network {
   sl_graph *graph;
   size_t sample_bytes;     /* of one sample in slot SL_SLOT_SAMPLES */

@@ -19,8 +19,8 @@ static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_m
   return x;
 }
 
-/* Divides the layers into folds. */
-static sl_status fold(const sl_training *options, sl_network *n) {
+/* Divides the layers into folds. In a language model, also divides the classes. */
+static sl_status fold(const sl_training *options, int classifies, sl_network *n) {
   sl_value *const kept[] = {&n->logits, &n->loss, &n->correct, &n->count, &n->top5, &n->probabilities};
   enum { KEPT = sizeof kept / sizeof *kept };
   sl_value values[KEPT];
@@ -30,12 +30,12 @@ static sl_status fold(const sl_training *options, sl_network *n) {
                             (long long)options->folds),
                     "folds");
   for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
-  SL_TRY(sl_fold(&n->graph, options->folds, values, KEPT));
+  SL_TRY(sl_fold(&n->graph, options->folds, classifies ? SL_NONE : n->logits, values, KEPT));
   for (int i = 0; i < KEPT; i++) *kept[i] = values[i];
   return SL_OK;
 }
 
-/* Adds what both graphs have: input, layers, loss and measures. */
+/* Adds the nodes that both graphs have: input, layers, loss and measures. */
 static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                          int training, sl_network *n) {
   memset(n, 0, sizeof *n);
@@ -58,7 +58,7 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   n->top5 = training ? SL_NONE : sl_accuracy_top(g, "top5", n->logits, labels, 5);
   n->probabilities = training || !kind->classifies ? SL_NONE : sl_softmax(g, "softmax", n->logits);
   SL_TRY(sl_graph_status(g));
-  return fold(options, n);
+  return fold(options, kind->classifies, n);
 }
 
 static void count_parameters(sl_network *n, sl_value *parameters) {
@@ -125,7 +125,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
   sl_status status = sl_graph_status(n->graph);
-  if (status == SL_OK) status = fold(options, n);
+  if (status == SL_OK) status = fold(options, 1, n); /* whoever wants logits wants them whole */
   if (status == SL_OK && options->precision != SL_PRECISION_FP32)
     n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);

@@ -1,4 +1,4 @@
-/* Learning rate schedules, and a table of the fields that each kind reads. */
+/* Learning rate schedules, and a table that lists the fields that each kind of schedule reads. */
 #include "models/rate.h"
 
 #include <math.h>

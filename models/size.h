@@ -1,7 +1,7 @@
 /* Sizes: the numbers in which two networks of a family differ. Each family describes its sizes in one table, which
- * --size, YAML files, model files, config.json, help and manual all read. The values are members of the family's struct
- * (sl_gpt_size ...); each row of the table gives the offset of one. A member that is 0 is open: the family derives it
- * from the others. */
+ * --size, YAML files, model files, config.json, help and manual all use. The values are members of the family's struct
+ * (sl_gpt_size ...); each row of the table gives the offset of one member. A member that is 0 is open: the family
+ * derives its value from the other members. */
 #ifndef SL_SIZE_H
 #define SL_SIZE_H
 
@@ -35,8 +35,9 @@ typedef struct sl_size {
 
 const sl_size *sl_size_find(const sl_size *table, const char *name); /* NULL: no such size */
 
-/* Sets members from "layers=6,width=72", each at most once; the others stay. SL_ENOTFOUND names a key that the table
- * lacks, SL_EINVAL a key whose value is out of range; `of` names the family in error texts. */
+/* Sets members from "layers=6,width=72", each at most once; the other members stay unchanged. SL_ENOTFOUND: the error
+ * names a key that the table lacks. SL_EINVAL: the error names a key whose value is out of range. `of` names the family
+ * in error texts. */
 sl_status sl_sizes_parse(const sl_size *table, const char *of, const char *text, void *sizes);
 /* The same from a JSON object: numbers, arrays of numbers, choices as strings. */
 sl_status sl_sizes_from_json(const sl_size *table, const char *of, const json_t *json, void *sizes);
@@ -44,7 +45,7 @@ sl_status sl_sizes_from_json(const sl_size *table, const char *of, const json_t 
 sl_status sl_size_from_json(const sl_size *size, const char *of, const json_t *value, void *sizes);
 json_t *sl_size_to_json(const sl_size *size, const void *sizes);   /* NULL without memory */
 json_t *sl_sizes_to_json(const sl_size *table, const void *sizes); /* the sizes that are not open; likewise */
-/* One member as text; "": it is open. */
+/* One member as text; "": the member is open. */
 char *sl_size_text(const sl_size *size, const void *sizes, char *text, size_t n);
 /* All members that are not open, in the form that sl_sizes_parse reads. */
 char *sl_sizes_text(const sl_size *table, const void *sizes, char *text, size_t n);

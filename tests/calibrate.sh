@@ -31,6 +31,13 @@ expect 'calibrate --json for another machine name' 0 '"lacking": 0' calibrate ml
 check_json 'calibrate --json is JSON' out
 check 'each kind has 15 samples' all samples 15
 check 'each kind has a median' all median_s 1e-9
+if command -v jq >/dev/null; then
+  times=$(find "$(field folder out)" -name '*-times.json' | grep lab)
+  # shellcheck disable=SC2016 # of jq
+  check 'simulations get the means' jq -e -n --slurpfile told out --slurpfile kept "$times" '
+    ([$told[0].kinds[] | .mean_s / .median_s | select(. > 1.00001 or . < 0.99999)] | length > 0) and
+    ([$kept[0].times[].cpu_s as $s | any($told[0].kinds[]; (.mean_s / $s - 1) | fabs < 1e-6)] | all and length > 0)'
+else skip 'simulations get the means: no jq'; fi
 check 'the JSON names the machine' test "$(field machine out)" = lab
 check 'that machine has files of models' test -s "$(find "$(field folder out)" -name starling_linear.lab)"
 check 'StarPU reads the models for that machine' covered mlp $small --performance-models lab

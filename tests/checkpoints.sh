@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checkpoints of a run: when they are written and which are kept. Damaged, foreign and otherwise trained ones are
-# refused by name, and the one before is used. tests/failures/full_disk.sh fills the disk, tests/ranks/kills.sh kills
-# runs.
+# Checkpoints of a run: when they are written, and which are kept. A checkpoint that is damaged, foreign or from another
+# training is refused by name, and the previous checkpoint is used. tests/failures/full_disk.sh fills the disk,
+# tests/ranks/kills.sh kills runs.
 . "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1 --learning-rate 1e-4'

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The batch scripts of examples/clusters put a job back into the queue after exit codes 75 (checkpointed) and 76 (a
-# rank was lost), after 9 and 137 (killed) if there is no heartbeat yet, and after no other; heartbeat.json's exit code
-# counts before that of srun or mpiexec. Here both are stand-ins that write a heartbeat and exit as they are told;
-# scontrol and qsub only say that they were called. tests/slurm.sh runs a real Slurm.
+# The batch scripts of examples/clusters put a job back into the queue after exit codes 75 (checkpointed) and 76 (a rank
+# was lost), after 9 and 137 (killed) if there is no heartbeat yet, and after no other exit code. The exit code in
+# heartbeat.json takes precedence over that of srun or mpiexec. In this test srun and mpiexec are stand-ins that write a
+# heartbeat and exit as they are told; scontrol and qsub only print that they were called. tests/slurm.sh runs a real
+# Slurm.
 . "$(dirname "$0")/support/command.shlib"
 scripts=$top/examples/clusters
 mkdir bin

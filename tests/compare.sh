@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling compare: a table of policies with their measurements, equal bytes, a bound that no policy beats, files
-# for other programs; defaults that fit the time given; a table after Ctrl-C; and clear errors.
+# starling compare: a table of policies with their measurements, equal bytes, a bound that no policy beats, files for
+# other programs; defaults that fit the given time; a table after Ctrl-C; clear errors.
 . "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
 STARPU_HOME=$work/home

@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling convert and train --init: a model goes out and comes back with the same bytes; eval reads the files;
-# tensors that do not fit are listed, and then nothing is written.
+# starling convert and train --init: a model that is written in another format and read back has the same bytes; eval
+# reads the files. If tensors do not fit, they are listed and nothing is written.
 . "$(dirname "$0")/support/command.shlib"
 make_set data 120 40 28 10
 yes 'the quick brown fox jumps over the lazy dog' | head -c 20000 >text.txt

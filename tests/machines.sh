@@ -1,7 +1,7 @@
 #!/bin/sh
-# Machines: info lists those that come with Starling, prints one, checks a file and describes this machine; graph
-# predicts for one; calibrate --network measures between ranks, and what it measured is part of the description.
-# tests/ranks/netns.sh measures between hosts.
+# Machines: info lists the machines that come with Starling, prints one of them, checks a file and describes this
+# machine. graph predicts a step on a machine. calibrate --network measures the network between ranks, and the results
+# become part of the description. tests/ranks/netns.sh measures between hosts.
 . "$(dirname "$0")/support/command.shlib"
 STARPU_HOME=$work/home
 export STARPU_HOME

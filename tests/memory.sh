@@ -1,7 +1,7 @@
 #!/bin/sh
 # Memory that runs out on one of two ranks ends the job with a message, or the job reports it and continues; no rank
-# waits for ever. An allocation of each rank fails in turn, at FAILURES places (default 8) spread over a run of
-# training with checkpoints.
+# waits for ever. The test lets an allocation fail on one rank and then on the other, at FAILURES places (default 8)
+# spread over a training run with checkpoints.
 . "$(dirname "$0")/support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 failing=$(dirname "$starling")/tests/support/starling_failing

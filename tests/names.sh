@@ -1,7 +1,7 @@
 #!/bin/sh
-# Names in files that somebody else made: one with control characters, such as the escape sequences of terminals, or
-# one that is not UTF-8 is refused before any work is done, wherever the file may come from; no output has it, and no
-# file gets it that could then not be read.
+# Names in files that somebody else made. A name with control characters, such as escape sequences of terminals, or a
+# name that is not UTF-8 is refused before any work is done, in every kind of file. No output contains such a name, and
+# no name is written to a file that could then not be read.
 . "$(dirname "$0")/support/command.shlib"
 timelines=$(dirname "$starling")/tests/support/timelines
 escape=$(printf '\033')

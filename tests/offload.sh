@@ -1,6 +1,6 @@
 #!/bin/sh
-# --offload disk:DIR: parameters, state and temporaries are mapped files, so a run that memory cannot hold goes on,
-# with the same bits; a folder that cannot be used is an error before anything runs.
+# --offload disk:DIR: parameters, state and temporaries are mapped files, so a run that does not fit in memory
+# continues, with the same bits. If the folder cannot be used, the command fails before anything runs.
 . "$(dirname "$0")/support/command.shlib"
 mkdir disk
 small='--size hidden=512 --batch 32 --optimizer adamw --steps 3 --workers 1 --no-measure --quiet --json'

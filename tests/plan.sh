@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling plan: the plan it proposes is as good as the best that an exhaustive search finds, keeps to the memory, and
-# its command line is accepted; what does not fit is refused with the amount that is missing.
+# starling plan: the proposed plan is as good as the best plan that an exhaustive search finds, fits in the memory, and
+# has a command line that Starling accepts. If no plan fits, the error says how much memory is missing.
 . "$(dirname "$0")/support/command.shlib"
 sim=${STARLING_SIM:-$(dirname "$starling")/../build-simulated/starling-sim}
 STARLING_SIM=$work/nowhere
@@ -138,4 +138,19 @@ for leaves in 1 2 4; do
 done
 check 'the grid was simulated' test $tried = 36
 check "none of $tried plans is 3% faster" at_most "$best" "$(awk -v a="$least" 'BEGIN { print 1.03 * a }')"
+
+# Pipelines: orders and runs of layers are searched, and those that are given stay.
+sed 's/^name: .*/name: four/; s/memory_gigabytes: [0-9.]*/memory_gigabytes: 4/' small.yaml >four.yaml
+stages='mlp --size layers=8,hidden=1000 --machine four.yaml --nodes 4 --batch 256 --mesh pipe=4 --ranks-per-node 1 --micro-batches 8 --leaves 8 --shards 8 --row-blocks 1 --zero 0'
+# shellcheck disable=SC2086
+{
+  run plan $stages --json
+  cp out searched
+  check 'a plan in zero-bubble order' grep -q 'pipe-order=zero-bubble' searched
+  check 'one with two runs of layers on a stage' grep -q 'pipe-chunks=2' searched
+  run plan $stages --pipe-order 1f1b --pipe-chunks 1 --json
+  check 'an order and runs that are given stay' sh -c '! grep -qE "zero-bubble|pipe-chunks=[24]" out'
+}
+first() { awk -F: '/"step_s"/ { print $2 + 0; exit }' "$1"; }
+check 'the search finds a faster one' sh -c "awk -v a=$(first searched) -v b=$(first out) 'BEGIN { exit !(a > 0 && a < b) }'"
 finish

@@ -1,6 +1,7 @@
 #!/bin/sh
-# --sched-lib: policies of a library are found by name, serve all commands, give the same bits and can be compared.
-# A policy that keeps its tasks is ended by name; a file that is no such library is refused.
+# --sched-lib: policies of a library are found by name, serve all commands, give the same bits and can be compared. If a
+# policy never gives its tasks to a worker, the run ends with an error that names the policy. A file that is not such a
+# library is refused.
 . "$(dirname "$0")/support/command.shlib"
 lesson=$top/examples/08-own-policy
 # shellcheck disable=SC2046,SC2086 # words

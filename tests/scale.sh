@@ -1,6 +1,7 @@
 #!/bin/sh
-# starling scale: figures agree with themselves, with simulate and with hand-made ones; a better network scales better;
-# what-if, slow node, jitter and lost node do what the page says; the same output twice; errors; ranks of this machine.
+# starling scale: figures agree with each other, with simulate and with figures computed by hand; a better network
+# scales better; what-if, slow node, jitter and lost node have the effects that the page describes; two calls give the
+# same output; errors; ranks of this machine.
 . "$(dirname "$0")/support/command.shlib"
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 close_to() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a / b - 1; exit !(d <= by && d >= -by) }'; } # numbers, relative difference

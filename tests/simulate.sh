@@ -1,6 +1,7 @@
 #!/bin/sh
-# starling simulate: a machine that is not here, by StarPU's schedulers on SimGrid. What it says is repeatable, agrees
-# with itself and with hand-made bounds, and can be reported; compare --machine compares policies there.
+# starling simulate: steps on a machine that is not here, by StarPU's schedulers on SimGrid. The results are repeatable
+# and agree with each other and with bounds computed by hand. report shows them; compare --machine compares policies on
+# such a machine.
 . "$(dirname "$0")/support/command.shlib"
 sim=${STARLING_SIM:-$(dirname "$starling")/../build-simulated/starling-sim}
 [ -x "$sim" ] || { echo "1..0 # SKIP no $sim (./quickstart simulate builds it)"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling tokenize: token files by every kind of tokenizer, one of them trained here; the text back from them;
-# messages for wrong input.
+# starling tokenize: makes token files with every kind of tokenizer, one of which the test trains; turns them back into
+# the text; gives clear messages for wrong input.
 . "$(dirname "$0")/support/command.shlib"
 data=$top/tests/runtime/text
 little() { od -An -tu"$3" -j "$2" -N "$3" "$1" | tr -d ' '; } # file, byte, width

@@ -1,4 +1,4 @@
-/* add: out = a + b. The gradient pass adds the gradients of a value's uses with it. */
+/* add: out = a + b. If several nodes use a value, the gradient pass adds their gradients with this operation. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(add);

@@ -1,4 +1,4 @@
-/* add on a GPU; the meaning is add.c's. */
+/* add on a GPU; computes the same as add.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

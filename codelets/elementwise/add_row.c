@@ -1,5 +1,5 @@
-/* add_row: y = x + W[row] adds one row of a table to every row of x: BERT's embedding of token types, where a text has
- * one type. The gradient dW is the sum of all rows of dy (in double) in that row, and zero in the others. */
+/* add_row: y = x + W[row] adds one row of a table to every row of x. BERT embeds the token type in this way, if a text
+ * has one type. In the gradient dW, this row is the sum of all rows of dy (in double), and the other rows are zero. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 

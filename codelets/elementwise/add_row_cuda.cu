@@ -1,4 +1,4 @@
-/* add_row on a GPU; the meaning is add_row.c's. */
+/* add_row on a GPU; computes the same as add_row.c. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

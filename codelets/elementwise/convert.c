@@ -1,6 +1,6 @@
-/* convert: out = in in another type: float to bf16 or fp16, or one of them to float. To nearest, ties to even;
- * denormals are kept, a NaN stays a NaN. The precision pass copies weights with it, and the engine the arguments of
- * kernels that take only floats. */
+/* convert: out is in as another type: float to bf16 or fp16, or bf16 or fp16 to float. It rounds to nearest, ties to
+ * even, keeps denormals, and a NaN stays a NaN. The precision pass copies weights with this operation. The engine
+ * converts the arguments of kernels that take only floats with it. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 

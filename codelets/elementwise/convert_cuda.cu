@@ -1,4 +1,4 @@
-/* convert on a GPU; the meaning is convert.c's. */
+/* convert on a GPU; computes the same as convert.c. */
 #include "codelets/kernels/cuda.h"
 
 extern "C" sl_status sl__convert_cuda(const sl_call *c, sl_cuda *cuda) {

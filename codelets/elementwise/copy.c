@@ -1,4 +1,4 @@
-/* copy: out = in, or out += in if the call accumulates; the engine forms sums of pieces with it. */
+/* copy: out = in, or out += in if the call accumulates. The engine sums pieces with this operation. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(copy);

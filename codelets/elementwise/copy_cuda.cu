@@ -1,4 +1,4 @@
-/* copy on a GPU; the meaning is copy.c's. */
+/* copy on a GPU; computes the same as copy.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

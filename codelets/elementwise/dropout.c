@@ -1,5 +1,5 @@
-/* dropout: zero where the element's random word is below p 2^32, x / (1 - p) elsewhere. The gradient is the same
- * operation on dy with the same stream, so no mask is kept. */
+/* dropout: y = 0 where the element's random word is below p 2^32, y = x / (1 - p) elsewhere. The gradient is the same
+ * operation on dy with the same random stream, so no mask is kept. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 

@@ -2,7 +2,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* A thread takes the (up to) four elements of a Philox block; the piece may begin and end within one. */
+/* A thread takes the (up to) four elements of a Philox block; the piece may begin and end within a block. */
 template <class T>
 static __global__ void mask_kernel(int64_t n, uint64_t first, uint64_t seed, uint64_t number, uint32_t stream,
                                    uint64_t least, float scale, const T *x, T *y) {

@@ -1,4 +1,4 @@
-/* flatten on a GPU; the meaning is flatten.c's. */
+/* flatten on a GPU; computes the same as flatten.c. */
 #include "codelets/kernels/cuda.h"
 
 extern "C" sl_status sl__flatten_cuda(const sl_call *c, sl_cuda *cuda) {

@@ -1,8 +1,8 @@
-/* gelu: y = x Phi(x), by erf or by the tanh approximation of the transformers of 2018 to 2020. The gradient computes
- * Phi again from x, which costs less than keeping it.
+/* gelu: y = x Phi(x), by erf or by the tanh approximation, which transformers of 2018 to 2020 use. The gradient
+ * recomputes Phi from x, which costs less than keeping Phi.
  *
- * In bf16 x is one of 65,536 numbers, so both kernels look their results up in tables, which the first call fills:
- * three to five times as fast, and the same bits. */
+ * In bf16, x is one of 65,536 numbers. So both kernels look up their results in tables, which the first call fills.
+ * This is three to five times as fast and gives the same bits. */
 #include <pthread.h>
 
 #include "codelets/attributes.h"
@@ -35,7 +35,7 @@ static void prepare(const sl_call *c) {
     pthread_once(&tanh_once, fill_tanh);
 }
 
-/* The slopes at SL_LANES numbers. */
+/* The derivatives of gelu at SL_LANES numbers. */
 static inline sl_vec slopes(const float *table, const sl_bf16 *x) {
 #ifdef SL_ISA_AVX512
   const __m512i at = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)x));

@@ -1,4 +1,4 @@
-/* gelu on a GPU; the meaning is gelu.c's. */
+/* gelu on a GPU; computes the same as gelu.c. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

@@ -1,5 +1,5 @@
-/* relu: y = max(x, 0), and dx = dy where y > 0 (it reads the output, so that x need not be kept). A NaN passes through,
- * so that it is noticed. */
+/* relu: y = max(x, 0), and dx = dy where y > 0. The gradient reads the output y, so x need not be kept. A NaN in x
+ * gives a NaN in y, so that the loss shows it. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(relu);

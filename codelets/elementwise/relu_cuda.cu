@@ -1,4 +1,4 @@
-/* relu on a GPU; the meaning is relu.c's. */
+/* relu on a GPU; computes the same as relu.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

@@ -1,4 +1,5 @@
-/* softmax over the last dimension: exp(x - max x) / sum. dx = y (dy - sum(y dy)), from the output alone. */
+/* softmax over the last dimension: y = exp(x - max x) / sum. The gradient dx = y (dy - sum(y dy)) needs the output y,
+ * not x. */
 #include "codelets/kernels/math.h"
 
 SL_KERNEL_DECLARE(softmax);

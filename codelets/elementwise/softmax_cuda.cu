@@ -1,4 +1,4 @@
-/* softmax on a GPU; the meaning is softmax.c's. */
+/* softmax on a GPU; computes the same as softmax.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

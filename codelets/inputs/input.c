@@ -39,7 +39,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 
 static int slot(const void *attr) { return ((const sl_input_attr *)attr)->slot; }
 
-/* Each byte is read and written; the graph knows only the output. */
+/* The task reads each byte once and writes it once. The graph counts only the bytes of the output, so this rule doubles
+ * them. */
 static void cost(const sl_call *c, sl_cost *cost) { (void)c, cost->bytes *= 2; }
 
 const sl_operation sl_op_input = {

@@ -1,6 +1,6 @@
-/* input on a GPU: takes the samples of a shard from the copy made during the step before, or from the host. The host
- * array must not change until the step has ended. From pinned memory the copy runs in parallel with other work;
- * otherwise CUDA stages it. */
+/* input on a GPU: takes the samples of a shard from the copy made during the previous step, or from host memory. The
+ * host array must not change until the step has ended. If it is in pinned memory, the copy runs in parallel with other
+ * work; otherwise CUDA copies it through a staging buffer. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

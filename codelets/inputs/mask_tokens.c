@@ -1,12 +1,14 @@
-/* mask_tokens: input and targets of a masked language model (Devlin et al. 2019, section 3.1). It chooses 15% of the
- * ordinary tokens: 80% of these become the mask, 10% a random ordinary token, 10% stay. The target of a chosen token is
- * the token itself. Other tokens, and samples with a negative label (padding), have the target -1. */
+/* mask_tokens: input and targets of a masked language model (Devlin et al. 2019, section 3.1). The operation chooses
+ * 15% of the ordinary tokens. Of these, 80% become the mask token, 10% become a random ordinary token, and 10% stay.
+ * The target of a chosen token is the token itself. Other tokens, and samples with a negative label (padding), have the
+ * target -1. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(mask_tokens);
 
-/* in: windows I32 [B, T], labels I32 [B]; out: tokens, targets I32 [B, T]. Too little work for a team. */
+/* in: windows I32 [B, T], labels I32 [B]; out: tokens, targets I32 [B, T]. The work is too little to divide among a
+ * team of threads. */
 sl_status SL_KERNEL(mask_tokens)(const sl_call *c) {
   const sl_masking *m = c->attr;
   const int32_t *window = c->in[0].data, *label = c->in[1].data;

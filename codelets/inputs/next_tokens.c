@@ -1,10 +1,12 @@
-/* next_tokens: input and targets of a language model, from windows of one more token than it reads: position t reads
- * token t, and its target is token t + 1. A sample with a negative label (padding) has the targets -1. */
+/* next_tokens: input and targets of a language model, from windows that hold one token more than the model reads.
+ * Position t reads token t, and its target is token t + 1. A sample with a negative label (padding) has the targets
+ * -1. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(next_tokens);
 
-/* in: windows I32 [B, T + 1], labels I32 [B]; out: tokens, targets I32 [B, T]. Too little work for a team. */
+/* in: windows I32 [B, T + 1], labels I32 [B]; out: tokens, targets I32 [B, T]. The work is too little to divide among a
+ * team of threads. */
 sl_status SL_KERNEL(next_tokens)(const sl_call *c) {
   const int32_t *window = c->in[0].data, *label = c->in[1].data;
   const int64_t B = c->out[0].shape.dim[0], T = c->out[0].shape.dim[1];

@@ -1,4 +1,4 @@
-/* next_tokens on a GPU; the meaning is next_tokens.c's. */
+/* next_tokens on a GPU; computes the same as next_tokens.c. */
 #include "codelets/kernels/cuda.h"
 
 static __global__ void next_tokens_kernel(int64_t n, int64_t T, const int32_t *window, const int32_t *label,

@@ -1,6 +1,6 @@
-/* normalize: y = (x / 255 - mean) / deviation, from the bytes of images to floats. Mean and deviation belong to
- * channels, the innermost dimension. The loop runs over stretches whose length every number of channels divides, so it
- * vectorises without a division. */
+/* normalize: y = (x / 255 - mean) / deviation, from the bytes of images to floats. Each channel (the innermost
+ * dimension) has its own mean and deviation. The loop runs over stretches whose length is a multiple of every possible
+ * number of channels. So it vectorises and needs no division to find the channel. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 

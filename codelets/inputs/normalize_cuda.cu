@@ -1,8 +1,8 @@
-/* normalize on a GPU; the meaning is normalize.c's. */
+/* normalize on a GPU; computes the same as normalize.c. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* The constants of each of C channels. */
+/* Mean and deviation of each of C channels. */
 struct affine {
   int C;
   float scale[SL_MAX_CHANNELS], shift[SL_MAX_CHANNELS];

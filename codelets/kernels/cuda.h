@@ -1,7 +1,9 @@
-/* Shared by the CUDA kernels: helpers that launch asynchronously and keep bits fixed. For .cu files only.
+/* Helpers that all CUDA kernels share. They launch asynchronously, and their results have fixed bits. For .cu files
+ * only.
  *
  * All work is queued on the worker's stream; nothing here allocates or waits. Sums have the order of the CPU kernels,
- * which the plan fixes, so there are no atomics. Counts are exact in any order, so they use chunks of their own. */
+ * which the plan fixes, so no kernel uses atomics. Counts are exact in any order, so they use other chunks than the
+ * CPU. */
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
@@ -26,10 +28,12 @@ static inline sl_status sl_cuda_check(cudaError_t error, const char *operation) 
   if (error == cudaSuccess) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: %s (%s)", operation, cudaGetErrorString(error), cudaGetErrorName(error));
 }
-/* Call after every launch: reports a launch that could not be queued. Later failures are reported by the next call. */
+/* Call this function after every launch. It reports a launch that could not be queued, and failures of earlier
+ * kernels. */
 static inline sl_status sl_cuda_launched(const char *operation) { return sl_cuda_check(cudaGetLastError(), operation); }
 
-/* Checks the scratch memory. SL_ETASK if the plan reserved less than the kernel needs: a wrong scratch_cuda rule. */
+/* Checks the size of the scratch memory. SL_ETASK: the plan reserved less than the kernel needs, because a scratch_cuda
+ * rule is wrong. */
 static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const char *operation) {
   if (bytes <= cuda->scratch_bytes) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its scratch_cuda rule",
@@ -46,8 +50,8 @@ typedef int32_t sl_veci;
 static SL_FUNCTION float sl_splat(float x) { return x; }
 static SL_FUNCTION float sl_fmaf(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 static SL_FUNCTION float sl_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-/* The same with denormals as zero, in arguments and results: what products of bf16 use (product.h). Where a result is
- * within half a unit in the last place of the least normal number, GPUs may differ from x86. */
+/* The same operations with denormals as zero, in arguments and results; products of bf16 use them (product.h). If a
+ * result is within half a unit in the last place of the least normal number, GPUs may differ from x86. */
 #ifdef __CUDA_ARCH__
 static SL_FUNCTION float sl_fma_flushed(float a, float b, float c) {
   float sum;
@@ -86,7 +90,8 @@ static SL_FUNCTION float sl_polynomial(float x, float p, float next, C... rest) 
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
-/* A number in bf16, as kernel.h has it: rounded to nearest, ties to even; a NaN stays a NaN, denormals are kept. */
+/* A number in bf16, with the conversions of kernel.h: rounded to nearest, ties to even; a NaN stays a NaN, denormals
+ * are kept. */
 struct sl_bf16 {
   uint16_t bits;
 };
@@ -99,7 +104,7 @@ static SL_FUNCTION float sl_of_bits_bf16(uint32_t bits) { return __uint_as_float
 struct sl_fp16 {
   uint16_t bits;
 };
-/* One number, and four at an address that is aligned for that. */
+/* Load and store one number, or four numbers at an address that is aligned for four. */
 static SL_FUNCTION float sl_get(const float *p) { return *p; }
 static SL_FUNCTION float sl_get(const sl_bf16 *p) { return sl_of_bits_bf16(p->bits); }
 static SL_FUNCTION float sl_get(const sl_fp16 *p) { return sl_half_wide(p->bits); }
@@ -146,7 +151,7 @@ static __device__ inline float4 sl_cuda_each(F f, V... v) {
   return make_float4(f(v.x...), f(v.y...), f(v.z...), f(v.w...));
 }
 
-/* y may be one of x: the same thread reads an element before it writes it. */
+/* y may be the same array as one of x: a thread reads an element of x before it writes the same element of y. */
 template <class F, class Y, class... X>
 __global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, Y *y, const X *...x) {
   for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride())
@@ -165,7 +170,7 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
   return sl_cuda_launched(operation);
 }
 
-/* For sl_cuda_map between types: the number itself. */
+/* The identity, for sl_cuda_map between types. */
 struct sl_cuda_same {
   __device__ float operator()(float x) const { return x; }
 };
@@ -191,16 +196,16 @@ static sl_status sl_cuda_map2(const sl_call *c, sl_cuda *cuda, const char *opera
 
 /* ---- rows and sums ----------------------------------------------------------------------------------------------- */
 
-/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result. The
- * T threads call it together. With a whole block, call it only once in a kernel: a second call with the same V would
- * need a barrier before it. */
+/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row. All T threads call it together,
+ * and all get the result. With a whole block, call it only once in a kernel: a second call with the same V would need a
+ * barrier before it. */
 struct sl_cuda_plus {
   template <class V>
   __device__ V operator()(V a, V b) const {
     return a + b;
   }
 };
-/* NaN counts as the maximum, so that it is not lost. */
+/* If an argument is NaN, so is the maximum: a NaN must not get lost. */
 struct sl_cuda_greater {
   __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
 };
@@ -266,9 +271,9 @@ static __device__ inline double sl_cuda_sum_lanes_d(double v) {
   return sum;
 }
 
-/* A row's sum by runs of SL_CUDA_RUN elements: floats in 16 lanes within a run, the runs' sums in double, in order. All
- * T threads of the row get it. load(k) reads element k; add(k, value, part) returns part, its lane's sum, with the
- * element added. */
+/* Sums a row by runs of SL_CUDA_RUN elements: within a run in float, over 16 lanes; then the runs' sums in double, in
+ * order. All T threads of the row get the sum. load(k) reads element k. add(k, value, part) adds the element to part,
+ * the sum of its lane, and returns the new sum. */
 constexpr int SL_CUDA_RUN = 256;
 template <int T, class L, class A>
 static __device__ inline double sl_cuda_sum_runs(int64_t n, int thread, L load, A add) {
@@ -312,8 +317,8 @@ static __device__ inline double sl_cuda_sum_runs(int64_t n, int thread, L load, 
   return sum;
 }
 
-/* Block (x, y) adds the rows [x each, x each + each) of a matrix [M, N] in its W columns, in order and in double. All
- * threads read, R elements at once; W of them add. */
+/* Block (x, y) sums the rows [x each, x each + each) of a matrix [M, N] in the block's W columns, in order and in
+ * double. All threads read, R elements at once; W of the threads add. */
 template <int W, int R, class F, class G>
 __global__ void sl_cuda_in_order_kernel(F f, G store, int64_t M, int64_t N, int64_t each) {
   constexpr int GROUPS = SL_CUDA_THREADS / W, ROWS = GROUPS * R;
@@ -361,7 +366,8 @@ static sl_status sl_cuda_in_order(sl_cuda *cuda, const char *operation, int64_t 
   return sl_cuda_launched(operation);
 }
 
-/* Number of chunks of the first level for n items: each has 4096 or more, so that a thread adds 16 or more. */
+/* Number of chunks of the first level for n items. Each chunk has 4096 items or more, so that a thread adds 16 or
+ * more. */
 static inline int64_t sl_cuda_chunks(int64_t n) {
   int64_t chunks = (n + 4095) / 4096;
   return chunks < 1 ? 1 : chunks > SL_CUDA_SUM_CHUNKS ? (int64_t)SL_CUDA_SUM_CHUNKS : chunks;
@@ -407,9 +413,9 @@ static inline sl_cuda_store sl_cuda_output(const sl_call *c, int i) {
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
-/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. The first function returns the
- * pixels [from, to) of window `at` along an axis of `size`; the second returns which of `count` windows cover pixel
- * `at`. */
+/* Along an axis, a window of `kernel` pixels begins every `stride` pixels; the first window begins `pad` pixels before
+ * the image. The first function returns the pixels [from, to) of window `at` along an axis of `size` pixels. The second
+ * function returns which of `count` windows cover pixel `at`. */
 struct sl_cuda_range {
   int from, to;
 };
@@ -424,7 +430,7 @@ static __device__ inline sl_cuda_range sl_cuda_windows(int at, int kernel, int s
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
 
-/* y[m ld + n] = max(y[m ld + n] + b[n], 0), or without the maximum, for m in [0, rows), n in [0, N). */
+/* y[m ld + n] = max(y[m ld + n] + b[n], 0), or the same without the maximum, for m in [0, rows), n in [0, N). */
 sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
                        const float *b, float *y);
 
@@ -433,8 +439,8 @@ sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64
 template <class T>
 constexpr bool sl_cuda_narrow = std::is_same<T, sl_bf16>::value;
 
-/* Sums of output 0, whose type is T: made in place or, if they must still be rounded, at the beginning of the scratch
- * memory, of which they take sl_cuda_sums_bytes. */
+/* The sums that give output 0, whose type is T. They are made in place or, if they must still be rounded, in the first
+ * sl_cuda_sums_bytes of the scratch memory. */
 template <class T>
 static size_t sl_cuda_sums_bytes(const sl_call *c) {
   return sl_cuda_narrow<T> ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
@@ -451,7 +457,8 @@ static sl_status sl_cuda_round_sums(const sl_call *c, sl_cuda *cuda, const char 
   return SL_OK;
 }
 
-/* A step of a product, and the sum of two: of factors that go by pairs denormals count as zero (product.h). */
+/* A step of a product, and the sum of two products. If factors are multiplied by pairs, denormals count as zero
+ * (product.h). */
 template <bool PAIRS>
 static SL_FUNCTION float sl_cuda_multiply_add(float a, float b, float c) {
   return PAIRS ? sl_fma_flushed(a, b, c) : sl_fma(a, b, c);

@@ -1,7 +1,7 @@
-/* exp, log, erf and GELU, written once for the CPU's vectors and for a GPU's threads, so that both give the same bits:
- * only additions, products, fused multiply-adds, divisions and integers, which IEEE 754 rounds alike everywhere, and
- * no function of libm, whose bits change with its version and processor. Where a processor has no fused multiply-add
- * (x86's baseline) sl_fma rounds twice, and the bits are that kernel set's own.
+/* exp, log, erf and GELU, written once for the CPU's vectors and for a GPU's threads, so that both give the same bits.
+ * The functions use only additions, products, fused multiply-adds, divisions and integers, which IEEE 754 rounds alike
+ * everywhere. They call no function of libm, whose bits change with its version and with the processor. On a processor
+ * without fused multiply-add (x86's baseline) sl_fma rounds twice, so that kernel set has bits of its own.
  *
  * Included by math.h, where sl_vec is a vector of SL_LANES floats, and by cuda.h, where it is a float. An element's
  * result depends on its value alone, not on its lane. Polynomials are minimax fits (Remez); errors are below 2 units in
@@ -25,8 +25,8 @@ static SL_FUNCTION sl_vec sl_exp(sl_vec x) {
   return e * a * b;
 }
 
-/* exp(x) for x at most a rounding error above 0, or NaN; 0 below -87. Half as long as sl_exp, from which it is
- * derived. */
+/* exp(x) for x that is at most a rounding error above 0, or NaN; the result is 0 below -87. It has about half of the
+ * instructions of sl_exp, from which it is derived. */
 static SL_FUNCTION sl_vec sl_exp_low(sl_vec x) {
   const float magic = 0x1.8p23f + 127; /* the whole number left in the low bits is an exponent */
   sl_vec t = sl_fma(x, sl_splat(0x1.715476p0f), sl_splat(magic)), n = t - magic;
@@ -75,7 +75,7 @@ static SL_FUNCTION sl_vec sl_gelu_tanh_slope(sl_vec x) {
   return sl_fma(x * slope2 * (e * s), s, s);
 }
 
-/* The same of one double, for values of which a row has one or two: exp and log, below 1 unit in the last place.
+/* exp and log of one double, for values of which a row has one or two. Errors are below 1 unit in the last place.
  *
  * exp(x) = 2^n exp(r) as above, by the Taylor series up to r^13: the next term is below 2^-58 of the sum. */
 static SL_FUNCTION double sl_exp_d(double x) {

@@ -1,4 +1,4 @@
-/* Shared by the files of operations: kernel names per instruction set, vectors, and the loop over tiles.
+/* Everything that the files of operations share: kernel names per instruction set, vectors, and the loop over tiles.
  *
  * Every operation file is compiled once per instruction set (with SL_ISA_BASE, SL_ISA_AVX2 or SL_ISA_AVX512
  * defined), so one source gives all kernels and one binary holds them. A kernel is a function SL_KERNEL(name); the
@@ -6,9 +6,10 @@
  * kernels.
  *
  * The files in CODELETS_BF16 (Makefile.am) are compiled three times more, with SL_STORE_BF16 defined, for activations
- * and their gradients in 16 bits. Such a file declares those arrays as sl_real, which is float or sl_bf16, and reads
- * and writes them by sl_load, sl_store, sl_get and sl_put, which take both; it computes in float. SL_KERNELS_BF16(name)
- * lists its kernels. An operation without them is given copies in float (tasks/graph/storage.h). */
+ * and their gradients in 16 bits. Such a file declares those arrays as sl_real, which is float or sl_bf16. It reads and
+ * writes them by sl_load, sl_store, sl_get and sl_put, which take both types, and computes in float.
+ * SL_KERNELS_BF16(name) lists the bf16 kernels of the file. An operation without bf16 kernels works on copies in float
+ * (tasks/graph/storage.h). */
 #ifndef SL_KERNEL_H
 #define SL_KERNEL_H
 
@@ -76,7 +77,8 @@
 /* Declares the CUDA kernel of name_cuda.cu; in the C file under SL_ISA_BASE, before the descriptor. */
 #define SL_CUDA_DECLARE(name) sl_status sl__##name##_cuda(const sl_call *call, sl_cuda *cuda)
 
-/* A vector of the widest registers, and an unaligned one. GCC and clang compile its operators to instructions. */
+/* A vector as wide as the widest registers, and the same vector at an unaligned address. GCC and clang compile
+ * operators on vectors to instructions. */
 typedef float sl_vec __attribute__((vector_size(SL_LANES * 4)));
 typedef float sl_vecu __attribute__((vector_size(SL_LANES * 4), aligned(4)));
 static inline sl_vec sl_splat(float x) { return x - (sl_vec){0}; }
@@ -135,15 +137,16 @@ static inline void sl_put_bf16(sl_bf16 *p, float x) {
   memcpy(&u, &x, sizeof u);
   p->bits = (uint16_t)((x != x ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
-/* Choose by the pointer's type: float or sl_bf16. */
+/* These macros choose a function by the pointer's type: float or sl_bf16. */
 #define SL_BY_TYPE(p, name) _Generic((p), const sl_bf16 * : name##_bf16, sl_bf16 * : name##_bf16, default : name##_f32)
 #define sl_load(p) SL_BY_TYPE(p, sl_load)(p)
 #define sl_store(p, v) SL_BY_TYPE(p, sl_store)(p, v)
 #define sl_get(p) SL_BY_TYPE(p, sl_get)(p)
 #define sl_put(p, x) SL_BY_TYPE(p, sl_put)(p, x)
 
-/* a b + c, rounded once on every processor that can: all but x86's baseline, whose kernels round twice and so have bits
- * of their own. Compilers must not fuse by themselves (-ffp-contract=off): each would choose differently. */
+/* a b + c, rounded once on every processor that has fused multiply-adds. Only x86's baseline has none: its kernels
+ * round twice and so have bits of their own. Compilers must not fuse operations by themselves (-ffp-contract=off),
+ * because each compiler would fuse other ones. */
 #if defined __FMA__ || defined __aarch64__ || defined __powerpc64__ || defined FP_FAST_FMAF
 #define SL_FUSES 1
 #else
@@ -175,7 +178,8 @@ static inline int64_t sl_tiles_of(int64_t n, int64_t tile) { return (n + tile - 
 static inline int64_t sl_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sl_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Before a loop with independent iterations, where an output may be the same array as an input (inplace). */
+/* Write this before a loop with independent iterations in which an output may be the same array as an input
+ * (inplace). */
 #ifdef __clang__
 #define SL_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,5 +1,6 @@
 /* Vector mathematics for kernels: partial loads and stores, maxima, sums in float and double over fixed lanes, and the
- * functions of functions.h on whole registers. The ends of arrays go through the same instructions, padded. */
+ * functions of functions.h on whole registers. The last elements of an array are padded to a full vector and go through
+ * the same instructions. */
 #ifndef SL_MATH_H
 #define SL_MATH_H
 
@@ -16,7 +17,7 @@ static inline sl_vec sl_select(sl_veci mask, sl_vec a, sl_vec b) {
 }
 static inline sl_vec sl_abs(sl_vec x) { return (sl_vec)((sl_veci)x & 0x7fffffff); }
 
-/* Loads the first n < SL_LANES elements; the others are `fill`. */
+/* Loads the first n < SL_LANES elements; the other lanes are `fill`. */
 static inline sl_vec sl_load_n_f32(const float *p, int64_t n, float fill) {
   sl_vec v = sl_splat(fill);
   memcpy(&v, p, (size_t)n * sizeof *p);
@@ -36,7 +37,7 @@ static inline void sl_store_n_bf16(sl_bf16 *p, sl_vec v, int64_t n) {
 #define sl_load_n(p, n, fill) SL_BY_TYPE(p, sl_load_n)(p, n, fill)
 #define sl_store_n(p, v, n) SL_BY_TYPE(p, sl_store_n)(p, v, n)
 
-/* Loads up to SL_LANES of the n elements left, none if n < 1; the others are `fill`. */
+/* Loads up to SL_LANES of the n elements that are left, none if n < 1; the other lanes are `fill`. */
 static inline sl_vec sl_load_left_f32(const float *p, int64_t n, float fill) {
   return n >= SL_LANES ? sl_load(p) : sl_load_n(p, sl_max64(n, 0), fill);
 }
@@ -45,9 +46,9 @@ static inline sl_vec sl_load_left_bf16(const sl_bf16 *p, int64_t n, float fill) 
 }
 #define sl_load_left(p, n, fill) SL_BY_TYPE(p, sl_load_left)(p, n, fill)
 
-/* Sums along a row go over SL_SUM_LANES lanes under every instruction set, in as many vectors as that takes: element i
- * is added to lane i % SL_SUM_LANES, then the lanes are added by halves. So AVX2 and AVX-512 have the same bits.
- * Several such sums, added up at the end, overlap additions. */
+/* Under every instruction set, a sum along a row has SL_SUM_LANES lanes, which take one or more vectors. Element i is
+ * added to lane i % SL_SUM_LANES; at the end the lanes are added by halves. So AVX2 and AVX-512 give the same bits.
+ * Some kernels keep several such sums and add them up at the end, because independent additions overlap. */
 enum { SL_SUM_LANES = 16, SL_SUM_VECTORS = SL_SUM_LANES / SL_LANES };
 typedef struct sl_sum {
   sl_vec v[SL_SUM_VECTORS];
@@ -64,7 +65,7 @@ static inline float sl_sum_lanes(sl_sum s) {
   return a[0];
 }
 
-/* Maximum over lanes. NaN counts as the maximum. */
+/* Maximum over lanes; NaN if a lane is NaN. */
 static inline float sl_max_lanes(sl_vec v) {
   float a[SL_LANES];
   memcpy(a, &v, sizeof a);
@@ -138,7 +139,7 @@ static inline sl_vecd sl_fma_d(sl_vecd a, sl_vecd b, sl_vecd c) {
 #endif
 }
 
-/* Sums in double go over SL_SUM_LANES_D lanes, which are added in order. */
+/* A sum in double has SL_SUM_LANES_D lanes; at the end the lanes are added in order. */
 enum { SL_SUM_LANES_D = 8, SL_SUM_VECTORS_D = SL_SUM_LANES_D / SL_LANES_D };
 typedef struct sl_sum_d {
   sl_vecd v[SL_SUM_VECTORS_D];

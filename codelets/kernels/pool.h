@@ -1,13 +1,13 @@
-/* Shared by max- and average-pooling: the geometry of windows over [B, H, W, C], the loops over tiles, and the rules of
- * shape and cost. */
+/* What max-pooling and average-pooling share: the geometry of windows over [B, H, W, C], the loops over tiles, and the
+ * rules of shape and cost. */
 #ifndef SL_POOL_H
 #define SL_POOL_H
 
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
-/* The part [from, to) of output `at`'s window that lies in the image, along one axis; *begin: where the window
- * begins. */
+/* The window of output `at` along one axis: it begins at pixel `start`, which may lie before the image; its pixels
+ * [from, to) lie in the image. */
 typedef struct sl_window {
   int start, from, to;
 } sl_window;
@@ -16,8 +16,8 @@ static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int si
   return (sl_window){start, start < 0 ? 0 : start, end > size ? size : end};
 }
 
-/* The windows [from, to) of `size` that contain pixel `at`, along one axis; in the first of them it is pixel `start`.
- * w: those of the pixel before; of the first pixel: zeros. */
+/* The windows [from, to), of `size` windows along one axis, that contain pixel `at`. In the first of these windows the
+ * pixel has index `start`. w: the windows of the previous pixel; zeros for the first pixel. */
 static inline sl_window sl_pool_windows(const sl_pool_attr *a, int64_t at, int64_t size, sl_window w) {
   const int place = (int)at + a->pad;
   while (w.to < size && w.to * a->stride <= place) w.to++;
@@ -26,7 +26,7 @@ static inline sl_window sl_pool_windows(const sl_pool_attr *a, int64_t at, int64
   return w;
 }
 
-/* Whether windows are disjoint: then a gradient can be written instead of added up. */
+/* Whether windows are disjoint. If they are, the kernel can write a gradient instead of adding it up. */
 static inline int sl_pool_disjoint(const sl_pool_attr *a) { return a->stride == a->kernel && a->pad == 0; }
 
 /* Runs a kernel over tiles of rows of the result. The kernel's argument is the call. */

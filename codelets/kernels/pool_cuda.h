@@ -1,5 +1,6 @@
-/* Shared by max- and average-pooling on a GPU: one thread per element, channels fastest. The gradients gather (a
- * pixel adds up its windows in order), so no two threads write one element. */
+/* What max-pooling and average-pooling share on a GPU: one thread per element; neighbouring threads work on
+ * neighbouring channels. The gradients gather: the thread of a pixel adds up the windows of the pixel in order. So no
+ * two threads write the same element. */
 #ifndef SL_POOL_CUDA_H
 #define SL_POOL_CUDA_H
 

@@ -1,5 +1,5 @@
-/* Register tiles of matrix products, and transposition: see product.h. Plain C on vector types; the compiler keeps the
- * accumulators in registers because all loops over the tile have constant bounds. */
+/* Register tiles of matrix products, and transposition: see product.h. The code is plain C on vector types. The
+ * compiler keeps the accumulators in registers because all loops over the tile have constant bounds. */
 #include "codelets/kernels/product.h"
 
 #include "runtime/base/time.h"
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void tile_of(const arithmetic how, 
       sum[m][v] = sl_load(start + v * SL_LANES);
     }
   }
-  /* Keeps the compiler from holding all those addresses through the loop. */
+  /* Keeps the compiler from holding the addresses of all results in registers through the loop. */
   __asm__("" : "+r"(c), "+r"(c_row));
   for (int64_t i = 0; i < k; i++) {
     const char *at = (const char *)a + a_at[i] * element;
@@ -130,8 +130,8 @@ static const tile_table pair_tiles = {
 
 static const float zeros[SL_PRODUCT_COLUMNS];
 
-/* Computes a tile, whole registers at a time; columns that are not wanted go to a buffer. Not inlined, so that no
- * addition leaves the mode of product_pairs. */
+/* Computes a tile by whole registers; results in columns beyond `columns` go to a buffer. The function is not inlined,
+ * so that the compiler moves no addition out of the mode that product_pairs sets (denormals are zero). */
 static __attribute__((noinline)) void compute(tile *t, int64_t rows, int64_t columns, int64_t k, const void *a,
                                               int64_t a_row, const int32_t *a_at, const float *b, int64_t b_row,
                                               float *c, int64_t c_row, const float *start, int add,
@@ -181,7 +181,7 @@ void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl
   sl_flush_end(before);
 }
 
-/* Time in ns of a large tile over 256 numbers, the best of some. */
+/* Time in ns of a large tile over 256 numbers, the shortest of several measurements. */
 static int64_t time_of(int pairs) {
   enum { K = 256 };
   static const float a[SL_PRODUCT_ROWS * K], b[K * SL_PRODUCT_COLUMNS];

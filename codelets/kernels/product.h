@@ -1,12 +1,12 @@
 /* The register tile of matrix products, on which linear layers, convolutions and attention are built.
  *
- * One factor is read element by element and broadcast; its rows lie a fixed stride apart, its columns at offsets
- * from a table. The other factor is read in vectors. The table makes im2col unnecessary: for each filter tap and
- * channel it holds the element's offset from the first tap in the (padded) image.
+ * One factor is read element by element and broadcast: its rows lie a fixed stride apart, and a table gives the offsets
+ * of its columns. The other factor is read in vectors. The table makes im2col unnecessary: for each filter tap and
+ * channel it holds the offset of the element from the first tap in the (padded) image.
  *
- * Every element of the result is one chain of multiply-adds in the order of k, whatever the shape of the tile and
- * the width of the vectors. So tiles, teams, and AVX2 or AVX-512 do not change bits; only SL_PRODUCT_DEPTH and fused
- * multiply-adds do. */
+ * Every element of the result is one chain of multiply-adds in the order of k, whatever the shape of the tile and the
+ * width of the vectors. So neither tiles nor teams nor the choice of AVX2 or AVX-512 change bits. Only SL_PRODUCT_DEPTH
+ * and fused multiply-adds change them. */
 #ifndef SL_PRODUCT_H
 #define SL_PRODUCT_H
 
@@ -34,26 +34,27 @@ typedef struct sl_product_copy {
 } sl_product_copy;
 
 /* c[m c_row + n] = start[n] + sum over i < k of a[m a_row + a_at[i]] b[i b_row + n] for m < rows, n < columns; with
- * add, that is added to c. Strides in elements. rows <= SL_PRODUCT_ROWS, columns <= SL_PRODUCT_COLUMNS; start may be
- * NULL (zeros). b and start must be readable up to the next multiple of SL_LANES columns. copy may be NULL; it needs
- * a_row != 1. */
+ * add, the right side is added to c. Strides count elements. rows <= SL_PRODUCT_ROWS, columns <= SL_PRODUCT_COLUMNS;
+ * start may be NULL (zeros). b and start must be readable up to the next multiple of SL_LANES columns. copy may be
+ * NULL; it needs a_row != 1. */
 void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
                         const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
                         const sl_product_copy *copy);
 
 /* Products of factors in bf16. Numbers 2 i and 2 i + 1 of k are a pair of 4 bytes; denormals count as zero, in factors
- * and sums. Sums have one of two orders, which the plan names (sl_tiles.blocks). Each is that of an instruction, and
- * fused multiply-adds of the widened numbers give the same bits on every CPU (x86's baseline, which does not fuse, has
- * bits of its own):
+ * and sums. Sums have one of two orders; sl_tiles.blocks of the plan chooses the order. Each order is that of an
+ * instruction. On a CPU without the instruction, fused multiply-adds of the widened numbers give the same bits. (x86's
+ * baseline does not fuse, so it has bits of its own.)
  *
- * by pairs, as AVX512-BF16's VDPBF16PS: c[m][n] is one chain; of each pair the product of the second numbers is added
- * first, then that of the first ones, each rounded once;
+ * by pairs, as AVX512-BF16's VDPBF16PS: c[m][n] is one chain. For each pair, the product of the second numbers is added
+ * first, then the product of the first numbers; each addition is rounded once.
  *
- * by blocks, as TDPBF16PS of AMX: in each block of 16 pairs the products of the pairs' first numbers are one chain from
- * 0, those of their second numbers another; the sum of the two is added to c[m][n].
+ * by blocks, as TDPBF16PS of AMX: in each block of 16 pairs, the products of the pairs' first numbers form one chain
+ * from 0, and the products of the second numbers form another. The sum of the two chains is added to c[m][n].
  *
- * (Both: Intel's Architecture Instruction Set Extensions reference. By pairs the faster of VDPBF16PS and multiply-adds
- * is used: VDPBF16PS takes the time of one multiply-add on AMD's Zen 4, and of four on an Intel Xeon.)
+ * (Both: Intel's Architecture Instruction Set Extensions reference. For sums by pairs, Starling uses VDPBF16PS or
+ * multiply-adds, whichever is faster: VDPBF16PS takes the time of one multiply-add on AMD's Zen 4, and of four on an
+ * Intel Xeon.)
  *
  * a_row and a_at count numbers of 2 bytes; k, b_row and the copy count pairs. a_row = 2: rows of pairs side by side.
  * product_pairs: by VDPBF16PS.
@@ -70,14 +71,15 @@ void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const 
 void SL_SHARED(product_blocks)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
                                const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                                const float *start, int add);
-/* A block, in pairs; and rows of a product by blocks: two tiles. */
+/* Number of pairs in a block; largest number of rows in a product by blocks, which is two tiles. */
 enum { SL_BLOCK = 16, SL_BLOCK_ROWS = 32 };
-/* Whether VDPBF16PS is there and faster, as measured at the first call. sl_product_pairs_choice: 0 and 1 decide it, for
- * tests; -1: measure. sl_product_tiles_choice: 0: blocks without tiles, for tests. */
+/* Whether the CPU has VDPBF16PS and is faster with it; the first call measures this. Tests can decide it:
+ * sl_product_pairs_choice 0: no; 1: yes; -1: measure. sl_product_tiles_choice 0: compute blocks without tiles, for
+ * tests. */
 int SL_SHARED(product_has_pairs)(void);
 extern int sl_product_pairs_choice, sl_product_tiles_choice;
 
-/* Lets denormals count as zero in this thread, as the bf16 instructions do, and returns the mode before. */
+/* Lets denormals count as zero in this thread, as the bf16 instructions do, and returns the previous mode. */
 static inline unsigned long sl_flush_begin(void) {
 #if defined __x86_64__
   const unsigned before = __builtin_ia32_stmxcsr();

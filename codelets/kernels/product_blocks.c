@@ -1,5 +1,5 @@
-/* Products of bf16 by blocks: see product.h. By AMX's tiles where the CPU has them, else by fused multiply-adds of
- * widened numbers, which give the same bits at a fraction of the speed. */
+/* Products of bf16 by blocks: see product.h. AMX's tiles compute the products, if the CPU has them. Otherwise fused
+ * multiply-adds of widened numbers give the same bits at a fraction of the speed. */
 #include "codelets/kernels/product.h"
 #include "runtime/processors/isa.h"
 
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void strip(const int rows, int64_t 
   }
 }
 
-/* Not inlined, so that no addition leaves the mode in which denormals are zero. */
+/* The function is not inlined, so that the compiler moves no addition out of the mode in which denormals are zero. */
 static __attribute__((noinline)) void by_multiply_adds(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a,
                                                        int64_t a_row, const int32_t *a_at, const float *b,
                                                        int64_t b_row, float *c, int64_t c_row, const float *start,
@@ -70,7 +70,8 @@ static __attribute__((noinline)) void by_multiply_adds(int64_t rows, int64_t col
 /* ---- by tiles ---------------------------------------------------------------------------------------------------- */
 
 #if defined SL_ISA_AVX512 && defined SL_HAVE_AMX
-/* Tiles 0 to 3 hold c: 2 x 2 tiles of 16 x 16 sums; 4 and 5 rows of a, 6 and 7 columns of b, in pairs. */
+/* Tiles 0 to 3 hold c, as 2 x 2 tiles of 16 x 16 sums. Tiles 4 and 5 hold rows of a, tiles 6 and 7 columns of b, in
+ * pairs. */
 enum { SIDE = 16, LINE = 64 }; /* rows of a tile; bytes of a row */
 
 typedef struct tile_configuration {
@@ -79,7 +80,8 @@ typedef struct tile_configuration {
   uint8_t rows[16];
 } tile_configuration;
 
-/* Sets the tiles' sizes for that many rows of a; most calls find them as the one before left them. */
+/* Sets the sizes of the tiles for `rows` rows of a. Most calls need the same sizes as the previous call and change
+ * nothing. */
 static void configure(int rows) {
   static _Thread_local int now;
   if (rows == now) return;
@@ -184,7 +186,7 @@ static inline __attribute__((always_inline)) void tiles(const int lower, const i
 
 static void by_tiles(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row, const int32_t *a_at,
                      const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add) {
-  /* Sums in whole tiles; columns that are not wanted go to a buffer. */
+  /* Sums come in whole tiles; results in columns beyond `columns` go to a buffer. */
   float whole[SL_BLOCK_ROWS * 2 * SIDE] __attribute__((aligned(64)));
   float *to = c;
   int64_t to_row = c_row;

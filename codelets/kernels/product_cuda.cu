@@ -13,8 +13,8 @@ __device__ inline float4 finish(float4 y, float4 b) {
                      finish<RECTIFY>(y.w, b.w));
 }
 
-/* V is float, or float4 if N, ld and the addresses allow it; then N and ld count float4. A thread stays in its column,
- * so it divides and reads the bias only once. The grid has at least one thread per column. */
+/* V is float, or float4 if N, ld and the addresses allow it; N and ld count elements of type V. A thread stays in one
+ * column, so it divides and reads the bias only once. The grid has at least one thread per column. */
 template <bool RECTIFY, class V>
 __global__ void bias_kernel(int64_t rows, int64_t N, int64_t ld, const V *b, V *y) {
   int64_t groups = sl_cuda_stride() / N, i = sl_cuda_index();

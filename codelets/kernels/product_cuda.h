@@ -1,13 +1,13 @@
-/* Matrix products on a GPU in the CPU kernels' order (product.h): every element of the result is one chain of fused
- * multiply-adds over k for each piece, and the pieces' sums are added in their order. So the bits are the same as on
- * the CPU, and do not depend on tiles or on how many pieces run at once. For .cu files only.
+/* Matrix products on a GPU with the CPU kernels' order of sums (product.h). For every element of the result, each piece
+ * is one chain of fused multiply-adds over k, and the sums of the pieces are added in order. So the bits are the same
+ * as on the CPU, and do not depend on tiles or on how many pieces run at once. For .cu files only.
  *
- * A block computes a tile of C. It reads BK values of k at a time from memory into registers while the threads multiply
- * those before, which lie in shared memory; each thread owns EACH x EACH elements, in groups of four neighbours, and
- * reads shared memory by float4. Where the tiles alone would leave multiprocessors idle, pieces run in blocks of their
- * own (split-K), their sums go to scratch memory, and another kernel adds them.
+ * A block computes a tile of C. It reads BK values of k at a time from memory into registers. Meanwhile the threads
+ * multiply the previous BK values, which lie in shared memory. Each thread owns EACH x EACH elements, in groups of four
+ * neighbours, and reads shared memory by float4. If the tiles alone would leave multiprocessors idle, each piece runs
+ * in blocks of its own (split-K), the sums of the pieces go to scratch memory, and another kernel adds them.
  *
- * Factors in bf16 are read as floats and multiplied in product.h's order of pairs, denormals as zero.
+ * Factors in bf16 are read as floats and multiplied by pairs in the order of product.h; denormals count as zero.
  *
  * The factors and the result are function objects:
  *   A: element (m, k) of C's rows, B: (n, k) of its columns.
@@ -79,8 +79,8 @@ struct sl_cuda_columns_of {
   }
 };
 
-/* Pieces of a sum over n, of almost equal lengths, or of `each` and the rest; of single numbers, or of pairs, of which
- * the last one of an odd n is completed by a zero. */
+/* Pieces of a sum over n: of almost equal lengths, or of length `each` and a last piece with the rest. They consist of
+ * single numbers or of pairs; if n is odd, a zero completes the last pair. */
 template <bool IN_PAIRS>
 struct sl_cuda_even_pieces {
   static constexpr bool PAIRS = IN_PAIRS;
@@ -113,9 +113,9 @@ struct sl_cuda_matrix {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* How the pieces' sums go into the result: the first piece overwrites it or adds to it, later ones add. start (or
- * NULL): initial values [n] of the first piece's chains. parts (or NULL): piece from_piece + blockIdx.z goes to
- * parts[blockIdx.z][M][N] instead of C. */
+/* How the sums of the pieces go into the result: the first piece overwrites the result or adds to it; later pieces add
+ * to it. start (or NULL): initial values [n] of the first piece's chains. parts (or NULL): the sums of piece from_piece
+ * + blockIdx.z go to parts[blockIdx.z][M][N] instead of C. */
 struct sl_cuda_product_how {
   const float *start;
   float *parts;
@@ -124,8 +124,8 @@ struct sl_cuda_product_how {
   bool wide;              /* rows of the result may be written by float4 */
 };
 
-/* Reads a tile's part of one factor: SIDE indices by BK of k, into registers, then into shared memory [BK][SIDE + 4].
- */
+/* Reads the part of one factor that a tile needs, SIDE indices by BK values of k, into registers, then into shared
+ * memory [BK][SIDE + 4]. */
 template <class F, int SIDE, int THREADS>
 struct sl_cuda_loader {
   static constexpr int EACH = SIDE * SL_CUDA_BK / THREADS, V = EACH < 4 ? EACH : 4, GROUPS = EACH / V;
@@ -156,7 +156,7 @@ struct sl_cuda_loader {
   }
 };
 
-/* TILE x TILE elements a block, EACH x EACH of them a thread. */
+/* A block computes TILE x TILE elements, a thread EACH x EACH of them. */
 template <int TILE, int EACH, class A, class B, class P, class C>
 __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {
@@ -206,8 +206,8 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 #pragma unroll
           for (int v = 0; v < EACH; v++) sum[u][v] = sl_cuda_multiply_add<P::PAIRS>(y[u], x[v], sum[u][v]);
       };
-      /* A chain has exactly as many terms as its piece: adding a zero more could change a zero's sign. Of a pair the
-       * second number comes first. */
+      /* A chain has exactly as many terms as its piece has numbers: one more term of zero could change the sign of a
+       * zero. The second number of a pair is added first. */
       constexpr int turned = P::PAIRS ? 1 : 0;
       if (more || length - k == SL_CUDA_BK) {
 #pragma unroll

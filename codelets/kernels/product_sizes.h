@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of a chain over k. Longer sums are added up from pieces of about this length, so that a panel of the vector
+/* Length of a chain over k. A longer sum is divided into pieces of about this length, so that a panel of the vector
  * factor stays in the L2 cache. */
 enum { SL_PRODUCT_DEPTH = 1024 };
-/* Rows that linear_dw adds up in one chain. */
+/* Number of rows that linear_dw adds up in one chain. */
 enum { SL_LINEAR_SUM_BLOCK = 256 };
 
-/* Tiles that keep a large GPU busy, and the memory that pieces of one product may take before they are added. */
+/* Number of tiles that keep a large GPU busy, and the memory that the pieces of one product may take before they are
+ * added. */
 enum { SL_CUDA_TILES = 264, SL_CUDA_PARTS_BYTES = 32 << 20 };
 
 static inline int64_t sl_cuda_tiles(int64_t M, int64_t N, int64_t side) {
@@ -34,7 +35,8 @@ static inline size_t sl_cuda_product_bytes(int64_t M, int64_t N, int pieces, int
   const int at_once = sl_cuda_product_at_once(M, N, pieces);
   return ((size_t)(at_once > 1 ? at_once : 0) + (adds_after ? 1 : 0)) * (size_t)(M * N) * sizeof(float);
 }
-/* Sums in float of a result of n numbers in bf16, before the parts of the product. */
+/* Bytes of the sums in float for a result of n numbers in bf16. In scratch memory they lie before the parts of the
+ * product. */
 static inline size_t sl_cuda_narrow_bytes(int64_t n) { return ((size_t)n * sizeof(float) + 255) / 256 * 256; }
 static inline size_t sl_cuda_column_bytes(int pieces, int64_t N) { return (size_t)pieces * (size_t)N * sizeof(float); }
 

@@ -1,12 +1,12 @@
-/* Sums over rows of values that the plan may cut anywhere, by one fixed binary tree, so that the bits do not depend
- * on the cuts. */
+/* Sums over the rows of values, by one fixed binary tree. The plan may cut these values into row blocks anywhere;
+ * thanks to the tree, the bits do not depend on the cuts. */
 #ifndef SL_TREE_H
 #define SL_TREE_H
 
 #include <stdint.h>
 
-/* Sums numbers that arrive one by one, by the tree that splits n at the largest power of two below it. Whole
- * subtrees wait on a stack, one for each bit of the count so far. */
+/* Sums numbers that arrive one by one. The tree splits n numbers at the largest power of two below n. The sums of
+ * complete subtrees wait on a stack, one for each bit of the count so far. */
 typedef struct tree_sum {
   uint64_t count;
   int depth;

@@ -1,14 +1,15 @@
-/* Shared by linear layers and convolutions: scratch memory in whole cache lines, the check of types, the bytes that a
- * task moves, and the gradient rule, which adds one node for x and one for weights and bias together. */
+/* What linear layers and convolutions share: scratch memory in whole cache lines, the check of types, the bytes that a
+ * task moves, and the gradient rule, which adds one node for x and one node for weights and bias together. */
 #ifndef SL_WEIGHTS_KERNEL_H
 #define SL_WEIGHTS_KERNEL_H
 
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/product.h"
 
-/* How a product takes the numbers of its contraction. Floats go one by one. In bf16 they belong together by pairs
- * (product.h), which go at once, or one by one, widened and swapped: `group` numbers belong together and take `steps`
- * steps of `unit` numbers each. blocks: pairs go at once, and sums by blocks. */
+/* How a product takes the numbers of its contraction. It takes floats one by one. In bf16, numbers form pairs
+ * (product.h). A product takes both numbers of a pair in one step, or it takes them one by one, widened and with the
+ * second number first. A group (pair or single number) has `group` numbers and takes `steps` steps of `unit` numbers
+ * each. blocks: pairs in one step, and sums by blocks. */
 typedef struct sl_walk {
   int group, steps, unit, blocks;
 } sl_walk;
@@ -21,14 +22,16 @@ static inline sl_walk sl_walk_of(const sl_tiles *tiles) {
   return (sl_walk){1, 1, 1, 0};
 #endif
 }
-/* Most rows of a product; and the first row of strip i when n rows are cut into the fewest such strips: of about equal
- * size or, by blocks, of whole tiles. */
+/* sl_walk_rows: the largest number of rows of a product. n rows are cut into as few strips of at most so many rows as
+ * possible; sl_walk_strip returns the first row of strip i. Strips have about equal size; by blocks, they consist of
+ * whole tiles. */
 static inline int64_t sl_walk_rows(sl_walk w) { return w.blocks ? SL_BLOCK_ROWS : SL_PRODUCT_ROWS; }
 static inline int64_t sl_walk_strips(sl_walk w, int64_t n) { return sl_tiles_of(n, sl_walk_rows(w)); }
 static inline int64_t sl_walk_strip(sl_walk w, int64_t n, int64_t i) {
   return w.blocks ? sl_min64(n, i * SL_BLOCK_ROWS) : sl_piece(n, sl_walk_strips(w, n), i);
 }
-/* First group of piece i of a contraction over `groups` groups: whole blocks, where sums go by them. */
+/* First group of piece i of a contraction over `groups` groups. If sums go by blocks, pieces consist of whole
+ * blocks. */
 static inline int64_t sl_walk_piece(sl_walk w, int64_t groups, int64_t pieces, int64_t i) {
   return w.blocks ? sl_min64(groups, SL_BLOCK * sl_piece(sl_tiles_of(groups, SL_BLOCK), pieces, i))
                   : sl_piece(groups, pieces, i);
@@ -39,10 +42,10 @@ static inline int64_t sl_walk_steps(sl_walk w, int64_t n) { return sl_walk_group
 static inline int sl_walk_paired(sl_walk w) { return w.unit > 1; }
 /* Widens numbers. */
 static inline int sl_walk_widens(sl_walk w) { return w.steps > 1; }
-/* Where the broadcast factor's numbers of step i begin, if they lie in their own order. */
+/* Offset at which the broadcast factor's numbers of step i begin, if they lie in memory in their own order. */
 static inline int32_t sl_walk_at(sl_walk w, int32_t i) { return sl_walk_widens(w) ? i ^ 1 : i * w.unit; }
 
-/* The product of product.h over k steps; a_row and a_at in numbers of a, which is float or, in pairs, sl_bf16. By
+/* The product of product.h over k steps. a_row and a_at count numbers of a, which is float or, in pairs, sl_bf16. By
  * blocks nothing is copied. */
 static inline void sl_walk_product(sl_walk w, int64_t rows, int64_t columns, int64_t k, const void *a, int64_t a_row,
                                    const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
@@ -91,8 +94,8 @@ static inline void sl_pack_line(int64_t columns, int64_t width, const sl_real *f
   for (; n < width; n++) to[n] = 0;
 }
 
-/* Packs the rows of one group: to[step][n] of `columns` columns. second: in bf16 the row that is paired with the first;
- * a row that is NULL counts as zeros. Columns from `columns` to `width` become zeros. */
+/* Packs the rows of one group into to[step][n], for `columns` columns. second: in bf16, the row that is paired with the
+ * first row. A row that is NULL counts as zeros. Columns from `columns` to `width` become zeros. */
 static inline void sl_pack_group(sl_walk w, const sl_real *first, const sl_real *second, int64_t columns, int64_t width,
                                  float *to, int64_t to_row) {
 #ifdef SL_STORE_BF16
@@ -118,8 +121,8 @@ static inline void sl_pack_group(sl_walk w, const sl_real *first, const sl_real 
 #endif
 }
 
-/* Packs a factor whose rows are the contraction: to[step i][n] of `columns` columns, for the steps of `rows` rows; a
- * row that is missing counts as zeros. Columns from `columns` to `width` become zeros. */
+/* Packs a factor whose rows are the contraction into to[step i][n], for `columns` columns and the steps of `rows` rows.
+ * A missing row counts as zeros. Columns from `columns` to `width` become zeros. */
 static inline void sl_pack_rows(sl_walk w, int64_t rows, int64_t columns, const sl_real *from, int64_t from_row,
                                 int64_t width, float *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i += w.group, from += w.group * from_row, to += w.steps * to_row) {
@@ -132,8 +135,8 @@ static inline void sl_pack_rows(sl_walk w, int64_t rows, int64_t columns, const 
   }
 }
 
-/* Packs a factor whose columns are the contraction: to[step of k][i] of `rows` rows, at most SL_PRODUCT_COLUMNS, for
- * the steps of `numbers` numbers; a number that is missing counts as zero. */
+/* Packs a factor whose columns are the contraction into to[step of k][i], for `rows` rows, at most SL_PRODUCT_COLUMNS,
+ * and the steps of `numbers` numbers. A missing number counts as zero. */
 static inline void sl_pack_columns(sl_walk w, int64_t rows, int64_t numbers, const sl_real *from, int64_t from_row,
                                    float *to, int64_t to_row) {
   const int64_t steps = sl_walk_steps(w, numbers);
@@ -179,7 +182,7 @@ static inline void sl_add_columns(int64_t rows, int64_t columns, const sl_real *
 
 /* Bytes of n floats, rounded up to whole cache lines. */
 static inline size_t sl_float_bytes(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
-/* A thread's own scratch memory, which begins `offset` bytes after the shared part. */
+/* The scratch memory of one thread, which begins `offset` bytes after the part that all threads share. */
 static inline float *sl_own_scratch(const sl_call *c, int thread, size_t offset) {
   return (float *)((char *)c->team->scratch[thread] + offset);
 }
@@ -194,7 +197,7 @@ static inline sl_status weights_check(const sl_value_info *const *in, int n_in) 
 static inline double array_bytes(const sl_array *a) {
   return (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
 }
-/* All parts of the inputs are read once; outputs that the call adds to are read too. */
+/* The task reads all parts of the inputs once. It also reads the outputs to which the call adds. */
 static inline double weights_bytes(const sl_call *c) {
   double sum = 0;
   for (int i = 0; i < c->n_in; i++)
@@ -203,13 +206,13 @@ static inline double weights_bytes(const sl_call *c) {
   return sum;
 }
 
-/* CUDA: scratch memory for the sums of output 0, where that is in bf16. */
+/* CUDA: scratch memory for the sums of output 0, if output 0 is in bf16. */
 static inline size_t weights_sums_cuda(const sl_call *c) {
   return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
 }
 
-/* node's inputs are x, weights and perhaps a bias; dx takes (dy, weights), dw takes (dy, x) and gives the gradients of
- * weights and bias. */
+/* The inputs of `node` are x, weights and, optionally, a bias. dx takes (dy, weights). dw takes (dy, x) and gives the
+ * gradients of weights and bias. */
 static inline void weights_gradient(sl_graph *graph, const sl_node *node, sl_value dy, const int *need, sl_value *din,
                                     const sl_operation *dx, const sl_operation *dw) {
   const void *attr = dx->attr_bytes ? node->attr : NULL;

@@ -1,19 +1,19 @@
 /* attention: softmax(q k^T / sqrt(d)) v for every head (Vaswani et al. 2017, eq. 1), and its gradient.
  *
  * No T x T matrix is stored. The forward pass goes over the keys in tiles with an online softmax (Milakov and
- * Gimelshein 2018) and keeps each row's log-sum-exp. From that the backward pass computes the probabilities of a tile
- * again (Dao et al. 2022, algorithm 4), at 10 d operations per pair of query and key instead of 8 d with stored
- * probabilities. Products use the register tile of product.h.
+ * Gimelshein 2018) and keeps the log-sum-exp of each row. From the log-sum-exp the backward pass recomputes the
+ * probabilities of a tile (Dao et al. 2022, algorithm 4). This costs 10 d operations per pair of query and key, instead
+ * of 8 d with stored probabilities. Products use the register tile of product.h.
  *
- * Scores are stored transposed, keys by panels of queries, so that a query is a lane: its maximum and sum need no work
- * across lanes, and its log-sum-exp is loaded, not broadcast.
+ * Scores are stored transposed: each key has a row, and panels of queries are the columns. So a query is a lane of a
+ * vector: its maximum and sum need no work across lanes, and its log-sum-exp is loaded, not broadcast.
  *
  * One (sample, head) is one tile of the team's work, in the backward pass too: one thread computes all of its dq, dk
  * and dv, so nothing is summed across threads. Causal work stops at the diagonal, to within a vector of queries.
  *
- * In bf16 numbers of a contraction belong together by pairs (sl_walk in weights.h): of elements for scores, of keys for
- * the result and dq, of queries for dk and dv; an odd one at the end is paired with zero. Probabilities and derivatives
- * by scores are computed in float, and rounded as factors of products.
+ * In bf16, a contraction takes its numbers by pairs (sl_walk in weights.h): pairs of elements for scores, pairs of keys
+ * for the result and dq, pairs of queries for dk and dv. An odd last number is paired with zero. Probabilities and the
+ * derivatives by scores are computed in float. They are rounded when they become factors of products.
  *
  * The first `length` tokens of a sample count, as keys and as queries. The other tokens are never read; their result
  * and gradient are zero. */
@@ -35,9 +35,9 @@ enum {
   GRAD_QUERIES = 128, /* where queries are cut into tiles too: the length of a chain in dk and dv */
 };
 
-/* Layout of a thread's scratch memory, in floats. A row holds the d elements of a token, padded with zeros to dp, as
- * factors of scores. A line is what one step of a sum over tokens reads: the elements of a token or, in bf16, of two of
- * them in pairs, padded likewise. In fp32 the lines of k are its rows. */
+/* Layout of a thread's scratch memory, in floats. A row holds the d elements of a token, padded with zeros to dp; rows
+ * are factors of scores. A line holds the numbers that one step of a sum over tokens reads: the elements of a token or,
+ * in bf16, the elements of two tokens by pairs, padded in the same way. In fp32 the lines of k are the rows of k. */
 typedef struct layout {
   int64_t d, dp;
   size_t qt, doutt; /* panels [steps of d][PANEL]: queries are columns, padded with zeros; backward: of a tile */
@@ -119,7 +119,7 @@ static void offsets(const job *j, const layout *l, float *base, int64_t keys) {
   for (int32_t i = 0; i < keys; i++) down[i] = i * PANEL * unit; /* panels lie in the order of steps */
 }
 
-/* to[rows][dp] = from[rows][d], padded with zeros: floats or, in pairs, as they are. */
+/* to[rows][dp] = from[rows][d], padded with zeros: as floats or, in pairs, unchanged. */
 static void pack_rows(const job *j, int64_t rows, const layout *l, const sl_real *from, int64_t from_row, float *to) {
   for (int64_t i = 0; i < rows; i++, from += from_row, to += l->dp) {
     for (int64_t n = 0; n < l->d; n += LINE) __builtin_prefetch(from + 8 * from_row + n);
@@ -149,15 +149,15 @@ static void pack_columns(const job *j, int64_t rows, const layout *l, const sl_r
 }
 
 #ifdef SL_STORE_BF16
-/* A vector's numbers, rounded, in the upper half of each lane. */
+/* The numbers of a vector, rounded to bf16, in the upper half of each lane. */
 static inline sl_vec_bits rounded(const float *p) {
   sl_bf16 line[SL_LANES];
   sl_store(line, sl_load(p));
   return (sl_vec_bits)sl_load(line);
 }
 
-/* Rounds the lines of s[keys][PANEL], each a key, and puts them in the order of steps over keys into to[steps][PANEL];
- * a missing key counts as zero. to may be s. */
+/* Rounds the lines of s[keys][PANEL], where each line is a key, and writes them to to[steps][PANEL] in the order of the
+ * steps over keys. A missing key counts as zero. to may be s. */
 static void pair_keys(const job *j, int64_t keys, const float *s, float *to) {
   for (int64_t r = 0; r < keys; r += 2, s += 2 * PANEL, to += j->walk.steps * PANEL)
     for (int64_t x = 0; x < PANEL; x += SL_LANES) {
@@ -169,7 +169,7 @@ static void pair_keys(const job *j, int64_t keys, const float *s, float *to) {
     }
 }
 
-/* Rounds the lines of s[keys][PANEL], in which queries lie side by side by pairs, in place. */
+/* Rounds the lines of s[keys][PANEL] in place. In a line, the queries lie side by side by pairs. */
 static void round_lines(const job *j, int64_t keys, float *s) {
   for (int64_t r = 0; r < keys; r++, s += PANEL)
     for (int64_t x = 0; x < PANEL; x += SL_LANES)
@@ -180,7 +180,7 @@ static void round_lines(const job *j, int64_t keys, float *s) {
 }
 #endif
 
-/* Prefetches memory that the next head reads and writes. */
+/* Prefetches the memory that the next head will read and write. */
 static void fetch_rows(int64_t rows, int64_t d, const sl_real *from, int64_t from_row) {
   for (int64_t i = 0; i < rows; i++, from += from_row)
     for (int64_t n = 0; n < d; n += LINE) __builtin_prefetch(from + n, 0, 2);
@@ -224,7 +224,7 @@ static void combine(const job *j, int64_t rows, int64_t steps, const layout *l, 
                     c + x, l->dp, NULL, add, NULL);
 }
 
-/* Mask of the queries of a vector, the first of them `query`, that see the key: all ones where they do. */
+/* Mask for a vector of queries that begins with `query`: all ones in the lanes of the queries that see the key. */
 static inline sl_veci sees(int64_t query, int64_t key) {
   sl_veci lane;
   for (int i = 0; i < SL_LANES; i++) lane[i] = i;
@@ -233,9 +233,9 @@ static inline sl_veci sees(int64_t query, int64_t key) {
 
 /* ---- attention ------------------------------------------------------------------------------------------------- */
 
-/* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates
- * each query's maximum and sum; returns the factor for earlier results. A NaN never becomes the maximum, but makes the
- * sum NaN. */
+/* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates the
+ * maximum and the sum of each query. Returns the factor by which earlier results must be multiplied. A NaN never
+ * becomes the maximum, but makes the sum NaN. */
 static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
   sl_vec high[4], part[4];
   for (int u = 0; u < 4; u++) high[u] = first ? sl_splat(-INFINITY) : *max, part[u] = sl_splat(0);
@@ -332,7 +332,8 @@ sl_status SL_KERNEL(attention)(const sl_call *c) {
 
 /* ---- attention_grad -------------------------------------------------------------------------------------------- */
 
-/* Keys whose lines of p and ds are written: also those that a strip of keys across the diagonal reads. */
+/* Number of keys whose lines of p and ds are written. It includes the further keys that a strip of keys across the
+ * diagonal reads. */
 static int64_t written(const job *j, int64_t keys) {
   return j->causal ? sl_min64(GRAD_KEYS, keys + sl_walk_rows(j->walk)) : keys;
 }
@@ -484,7 +485,7 @@ static size_t scratch_grad(const sl_call *c) {
   job j = job_of(c, &c->in[1], NULL);
   return layout_of(j.T, j.d, 1, c->in[1].dtype).end * sizeof(float);
 }
-/* CUDA: sums of a result in bf16, and D. */
+/* CUDA: the sums of a result in bf16, and D. */
 static size_t scratch_cuda_grad(const sl_call *c) {
   return weights_sums_cuda(c) + (size_t)sl_shape_count(&c->in[3].shape) * sizeof(float);
 }
@@ -558,7 +559,10 @@ static void units(const void *attr, int64_t *outer, int64_t *heads) {
   *outer = 3;
   *heads = ((const sl_attention_attr *)attr)->heads;
 }
-static void cut(void *attr, int64_t heads) { ((sl_attention_attr *)attr)->heads = (int)heads; }
+static void cut(void *attr, int64_t from, int64_t to, int64_t all) {
+  (void)all;
+  ((sl_attention_attr *)attr)->heads = (int)(to - from);
+}
 static const sl_folding folding = {.follows = 1, .units = units, .cut = cut};
 
 const sl_operation sl_op_attention = {

@@ -1,13 +1,14 @@
-/* attention on a GPU, with attention.c's sums in the same order. One difference: a kernel cannot fail the step at once,
- * so a length beyond T makes its sample's result NaN, and the check of the loss stops the run.
+/* attention on a GPU; computes the same as attention.c, with the same order of sums. One difference: a kernel cannot
+ * make the step fail at once, so a length beyond T makes the result of its sample NaN, and the check of the loss stops
+ * the run.
  *
- * A block works on OWN rows of one head (queries, or keys for dk and dv) and goes over the other side's rows by tiles
- * of OTHER, which are attention.c's tiles of keys and of queries. Every score is one chain of multiply-adds of one
- * thread, and so is every sum over a tile. The backward pass runs twice, over the keys for dq and over the queries for
- * dk and dv, so that one thread forms each sum and nothing is atomic.
+ * A block works on OWN rows of one head: on queries or, for dk and dv, on keys. It goes over the rows of the other side
+ * (keys or, for dk and dv, queries) by tiles of OTHER rows, the same tiles as in attention.c. Every score is one chain
+ * of multiply-adds of one thread, and so is every sum over a tile. The backward pass runs twice, over the keys for dq
+ * and over the queries for dk and dv, so that one thread forms each sum and nothing is atomic.
  *
- * T is the type of activations, float or sl_bf16. In bf16 products take pairs, as attention.c does, and results are
- * summed in scratch memory before they are rounded. */
+ * T is the type of activations, float or sl_bf16. In bf16, products take numbers by pairs, as in attention.c, and
+ * results are summed in scratch memory before they are rounded. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -87,7 +88,7 @@ __device__ inline void add_products(float (&sum)[4], float a, const float4 &b) {
   sum[0] = sl_cuda_multiply_add<PAIRS>(a, b.x, sum[0]), sum[1] = sl_cuda_multiply_add<PAIRS>(a, b.y, sum[1]);
   sum[2] = sl_cuda_multiply_add<PAIRS>(a, b.z, sum[2]), sum[3] = sl_cuda_multiply_add<PAIRS>(a, b.w, sum[3]);
 }
-/* As a factor of a product. */
+/* Returns the number as a factor of a product. */
 template <class T>
 __device__ inline float rounded(float x) {
   T y;
@@ -98,7 +99,7 @@ template <class T>
 __device__ inline void store_rounded(float *p, const float *v) {
   *(float4 *)p = make_float4(rounded<T>(v[0]), rounded<T>(v[1]), rounded<T>(v[2]), rounded<T>(v[3]));
 }
-/* Numbers 2 i and 2 i + 1 are a pair, of which the second comes first. */
+/* Numbers 2 i and 2 i + 1 are a pair; the second number of a pair is added first. */
 template <class T>
 constexpr int turned = sl_cuda_narrow<T> ? 1 : 0;
 template <class T>
@@ -106,11 +107,13 @@ __device__ inline int completed(int n) {
   return sl_cuda_narrow<T> ? (n + 1) / 2 * 2 : n;
 }
 
-/* This thread's part of a tile: element [v][u] is of other row other_of(v) and own row own_of() + u. */
+/* This thread's part of a tile: element [v][u] belongs to row other_of(v) of the other side and to own row own_of() +
+ * u. */
 __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
 
-/* The next `depth` steps of the chains. HALVES: 1 leaves out this thread's other rows of the second half. */
+/* Computes the next `depth` steps of the chains. HALVES = 1 leaves out the rows of the other side that lie in the
+ * second half of the tile. */
 template <int HALVES, class T>
 __device__ inline void dots_of(int depth, const float *own, const float *other, float (&s)[8][4]) {
   own += own_of(), other += other_of(0);
@@ -195,7 +198,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job<T> j) {
   for (int i = at.owns + (int)threadIdx.x; i < at.end - at.first; i += SL_CUDA_THREADS) lse[i] = at.bad ? NAN : 0.0f;
   if (at.owns == 0) return; /* the same for the whole block */
   const T *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
-  /* Four threads work on a query, each on one of attention.c's four sums. */
+  /* Four threads work on a query. Each computes one of the four sums that attention.c computes. */
   const int query = threadIdx.x / 4, part = threadIdx.x % 4;
   float max = -INFINITY, sum = 0;
   for (int64_t k0 = 0; k0 < end; k0 += OTHER) {
@@ -243,14 +246,14 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job<T> j) {
   if (part == 0 && query < at.owns) lse[query] = (float)((double)(max * j.scale) + sl_log_d((double)sum));
 }
 
-/* Turns a score into a probability, and its derivative by the probability into that by the score, still without
- * scale. */
+/* Turns a score into a probability, and the derivative by the probability into the derivative by the score, still
+ * without scale. */
 __device__ inline void differentiate(bool seen, float scale, float lse, float D, float &p, float &ds) {
   p = seen ? sl_exp_low(sl_fma(p, scale, -lse)) : 0;
   ds = seen ? p * (ds - D) : 0;
 }
 
-/* D = rowsum(dout out) and dq, a block for OWN queries. */
+/* Computes D = rowsum(dout out) and dq; a block computes OWN queries. */
 template <class T>
 __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job<T> j) {
   __shared__ memory shared[1];
@@ -295,7 +298,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job<T> j)
   }
 }
 
-/* dk and dv, a block for OWN keys; reads D, which backward_queries wrote. */
+/* Computes dk and dv; a block computes OWN keys. It reads D, which backward_queries has written. */
 template <class T>
 __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job<T> j) {
   __shared__ memory shared[1];
@@ -313,7 +316,8 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job<T> j) {
     const int queries = (int)((at.n - q0 < OTHER ? at.n : q0 + OTHER) - from);
     const T *q = j.qkv + at.in_qkv(j, 0, from), *dout = j.dout + at.in_y(j, from);
     float p[8][4], ds[8][4];
-    /* The barriers of the last combine were after the last use of m.a and m.b. */
+    /* No barrier is needed here: all threads passed a barrier in the previous combine() after their last use of m.a and
+     * m.b. */
     for (int i = threadIdx.x; i < OTHER; i += SL_CUDA_THREADS) {
       m.a[i] = i < queries ? j.lse[at.in_rows(j, from + i)] : 0;
       m.b[i] = i < queries ? j.D[at.in_rows(j, from + i)] : 0;

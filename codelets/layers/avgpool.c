@@ -1,4 +1,4 @@
-/* avgpool: the mean of each window, padding counted as zeros (torch's count_include_pad). */
+/* avgpool: the mean of each window. Padding counts as zeros (torch's count_include_pad). */
 #include "codelets/kernels/pool.h"
 
 SL_KERNEL_DECLARE(avgpool);

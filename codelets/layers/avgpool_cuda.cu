@@ -1,4 +1,4 @@
-/* avgpool on a GPU; the meaning is avgpool.c's. */
+/* avgpool on a GPU; computes the same as avgpool.c. */
 #include "codelets/kernels/pool_cuda.h"
 
 template <class I>

@@ -1,11 +1,11 @@
 /* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in
  * the scope of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam
- * (Ioffe and Szegedy 2015, section 3). Sums are in double, so that the difference of sum of squares and square of sum
- * keeps the precision of floats.
+ * (Ioffe and Szegedy 2015, section 3). Sums are in double, so that the difference between the sum of squares and the
+ * square of the sum keeps the precision of a float.
  *
- * All of it is bound by memory, so the same passes also add a residual and apply a rectifier (attribute relu). The
- * backward pass computes the rectifier's mask again from x; with a residual it reads the mask off the output, and
- * bn_grad_stats writes the masked gradient, which is the residual's gradient. */
+ * All these operations are bound by memory, so the same passes also add a residual and apply a rectifier (attribute
+ * relu). Without a residual, the backward pass recomputes the rectifier's mask from x. With a residual, it takes the
+ * mask from the output, and bn_grad_stats writes the masked gradient, which is the gradient of the residual. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
@@ -35,8 +35,8 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_batchnorm_sum_tile(c->tiles.elements, positions(&c->in[0]), channels(&c->in[0]));
 }
 
-/* The elements that the sums cover. SQUARES: b is a. MASKED: only a where (b - shift) scale + add > 0. OUTPUT: only a
- * where y > 0, and the masked a is also written to g. */
+/* Which elements the sums cover. PLAIN: all. SQUARES: all, with b = a. MASKED: only elements where (b - shift) scale +
+ * add > 0. OUTPUT: only elements where y > 0; the masked a is also written to g. */
 typedef enum sums_kind { SUMS_PLAIN, SUMS_SQUARES, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
 typedef struct columns {
   const sl_real *a, *b, *y;
@@ -50,8 +50,8 @@ static inline half load_half_f32(const float *p) { return *(const sl_vechu *)p; 
 static inline void store_half_f32(float *p, half v) { *(sl_vechu *)p = v; }
 typedef uint32_t half_bits __attribute__((vector_size(SL_LANES * 2)));
 typedef uint16_t half_bf16 __attribute__((vector_size(SL_LANES), aligned(2)));
-/* GCC takes a vector apart to convert it, so instructions are named where there are any. store_half: of numbers that
- * need no rounding. */
+/* GCC converts a vector element by element, so the code names the vector instructions of the processors that have them.
+ * store_half stores numbers that need no rounding. */
 #if defined SL_ISA_AVX512
 static inline half load_half_bf16(const sl_bf16 *p) {
   return (half)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16);
@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) void tile_sums(const sums_kind kind
   }
 }
 
-/* The constants of a rectifier's mask, which lie after the partial sums. */
+/* The constants of the rectifier's mask. In scratch memory they lie after the partial sums. */
 static float *mask_constants(const sl_call *c) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   return (float *)((double *)c->team->scratch[0] + 2 * C * n);
@@ -174,7 +174,7 @@ static void output_sums_body(void *arg, int64_t tile, int thread) {
             tile);
 }
 
-/* Runs the body and adds up all tiles' sums into the first tile's place: [2, C]. */
+/* Runs the body, then adds the sums of all tiles to the sums of the first tile: [2, C]. */
 static const double *sums(const sl_call *c, sl_team_body body) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   double *total = c->team->scratch[0];
@@ -211,8 +211,9 @@ static void affine_constants(const sl_call *c, const double *sum, const double *
   memcpy(constant + 2 * C, beta, (size_t)C * sizeof *constant);
 }
 
-/* dy, x, sum, squares -> sums of dy, and of dy (x - mean) rstd. With a rectifier dy is masked first: dy, x, sum,
- * squares, gamma, beta; or, after a residual, dy, x, sum, squares, y -> sums, and the masked dy. */
+/* dy, x, sum, squares -> sums of dy, and of dy (x - mean) rstd. With a rectifier, dy is masked first. Without a
+ * residual: dy, x, sum, squares, gamma, beta -> sums. With a residual: dy, x, sum, squares, y -> sums, and the masked
+ * dy. */
 sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
   const double *sum = c->in[2].data, *squares = c->in[3].data;
@@ -390,7 +391,8 @@ static size_t constants_scratch(const sl_call *c) { return (size_t)(5 * channels
 
 static void cost4(const sl_call *c, sl_cost *cost) { cost->flops = 4 * (double)sl_shape_count(&c->in[0].shape); }
 
-/* in[0] [..., C] -> two F64 [C] at the attribute's scope, and perhaps another of in[0]'s kind. */
+/* in[0] [..., C] -> two F64 [C] with the scope of the attribute and, if there is a third output, a value of in[0]'s
+ * shape. */
 static sl_status sums_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_in;
   const sl_batchnorm_attr *a = attr;
@@ -407,7 +409,7 @@ static sl_status same_shape(const void *attr, const sl_value_info *const *in, in
   out[0].shape = in[0]->shape;
   return SL_OK;
 }
-/* Two [C] of the whole batch: F32 parameters' gradients, or F64 totals. */
+/* Two values [C] of the whole batch: gradients of parameters in F32, or totals in F64. */
 static sl_status dparam_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
                               int n_out) {
   (void)attr, (void)n_in;
@@ -431,7 +433,7 @@ static sl_status running_shape(const void *attr, const sl_value_info *const *in,
   return SL_OK;
 }
 
-/* The sums depend on x too; dx contains that part, so bn_stats has no gradient rule. */
+/* The sums depend on x, too. dx includes the gradient through the sums, so bn_stats has no gradient rule. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   const sl_batchnorm_attr *a = node->attr;
   const sl_value x = node->in[0], sum = node->in[1], squares = node->in[2], gamma = node->in[3], beta = node->in[4];

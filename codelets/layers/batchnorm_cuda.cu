@@ -1,7 +1,7 @@
-/* Batch normalisation on a GPU; each operation gives the same bits as in batchnorm.c. For that, sums are chains down
- * the plan's tiles, at most 64 of them, so with few channels most of a GPU is idle. The channels' constants are
- * computed first, into scratch memory, because a double square root per element would cost more than the memory
- * traffic. */
+/* Batch normalisation on a GPU; each operation gives the same bits as in batchnorm.c. To give the same bits, each sum
+ * is a chain down one tile of the plan. There are at most 64 tiles, so with few channels most of a GPU is idle. The
+ * constants of the channels are computed first, into scratch memory, because a square root in double for each element
+ * would cost more than the memory traffic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -19,8 +19,9 @@ __device__ inline moments moments_of(double sum, double squares, double count) {
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* Functors that select a for the sums: `plain` takes all; the others apply a rectifier's mask: (b - shift) scale + add
- * > 0 with these constants, or y > 0, which also stores a in g. */
+/* Function objects that select elements a for the sums. `plain` takes all. The others apply the mask of a rectifier:
+ * one takes a where (b - shift) scale + add > 0 with these constants; the other takes a where y > 0, and also stores
+ * the masked a in g. */
 struct plain {
   __device__ float operator()(float a, float, int64_t, int64_t) const { return a; }
 };
@@ -146,8 +147,8 @@ __global__ void dx_constants(int64_t C, const double *sum, const double *squares
   }
 }
 
-/* A thread stays in its channel, so it divides and reads the constants only once: it takes elements i, i + step and so
- * on, if i < step. The grid has at least one thread per channel. */
+/* A thread stays in one channel, so it divides and reads the constants only once. Thread i takes elements i, i + step
+ * and so on, if i < step. The grid has at least one thread per channel. */
 __device__ inline int64_t step_of(int64_t C) { return sl_cuda_stride() / C * C; }
 __global__ void affine_kernel(int64_t n, int64_t C, const float *constant, const float *x, const float *residual,
                               bool relu, float *y) {

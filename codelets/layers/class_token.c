@@ -1,5 +1,5 @@
-/* The class token of Dosovitskiy et al. 2021 (eq. 1 and 4): a learned token is prepended to every sequence, and read
- * back after the last block. */
+/* The class token of Dosovitskiy et al. 2021 (eq. 1 and 4): class_token prepends a learned token to every sequence;
+ * first_token reads this token after the last block. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -10,7 +10,7 @@ SL_KERNEL_DECLARE(first_token_grad);
 
 static size_t bytes(int64_t n) { return (size_t)n * sizeof(sl_real); }
 
-/* The range [from, to) of n samples of `row` elements that a tile covers. */
+/* The range [from, to) of n samples, of `row` elements each, that a tile covers. */
 static sl_range samples(const sl_call *c, int64_t tile, int64_t row, int64_t n) {
   return sl_tile_range(tile, sl_tile_rows(c, row), n);
 }
@@ -140,7 +140,7 @@ static sl_status first_grad_shape(const void *attr, const sl_value_info *const *
   return SL_OK;
 }
 
-/* Reads the first tokens only. */
+/* The operation reads only the first token of each sample. */
 static void first_cost(const sl_call *c, sl_cost *cost) {
   cost->bytes = 2 * (double)sl_dtype_bytes(c->out[0].dtype) * (double)sl_shape_count(&c->out[0].shape);
 }

@@ -1,4 +1,4 @@
-/* class_token, first_token and their gradients on a GPU; the meaning is class_token.c's. */
+/* class_token, first_token and their gradients on a GPU; computes the same as class_token.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

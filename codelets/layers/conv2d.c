@@ -1,17 +1,19 @@
 /* conv2d: y[b, i, j, o] = bias[o] + sum over (r, s, c) of x[b, i stride + r - pad, j stride + s - pad, c] w[o, r, s,
  * c], and its gradients. Images are NHWC, filters [O, kernel, kernel, C].
  *
- * Direct convolutions, no im2col: a register tile (product.h) takes up to 14 neighbouring pixels and two vectors of
- * output channels; a table of offsets finds the taps in a copy of a few image rows with zeros around them, which stays
- * in the cache. The gradient by x is a convolution of dy with the rotated filters, one for each phase of the stride, so
- * that inserted zeros are never multiplied. The gradient by w sums over pixels, with the taps as rows of the tile.
+ * The convolutions are direct, without im2col. A register tile (product.h) takes up to 14 neighbouring pixels and two
+ * vectors of output channels. A table of offsets finds the taps in a copy of a few image rows, which has zeros around
+ * them and stays in the cache. The gradient by x is a convolution of dy with the rotated filters. Each phase of the
+ * stride has a convolution of its own, so that inserted zeros are never multiplied. The gradient by w sums over pixels,
+ * with the taps as rows of the tile.
  *
- * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
- * Blocks of about SL_CONV2D_BLOCK output pixels divide it: several images, one image, or some rows of one.
+ * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over the image, and a list
+ * of taps. The grid is divided into blocks of about SL_CONV2D_BLOCK output pixels: several images, one image, or some
+ * rows of an image.
  *
- * In bf16 numbers of the contraction belong together by pairs (sl_walk in weights.h): of channels for conv2d and
- * conv2d_dx, of the pixels of a row for conv2d_dw; an odd one at the end is paired with zero. Sums are rounded once
- * they are complete. */
+ * In bf16, the contraction takes its numbers by pairs (sl_walk in weights.h): pairs of channels for conv2d and
+ * conv2d_dx, pairs of pixels of a row for conv2d_dw. An odd last number is paired with zero. Sums are rounded when they
+ * are complete. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
@@ -51,8 +53,8 @@ typedef struct box {
   int64_t image, images, row, rows, column, columns;
 } box;
 
-/* Places of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap, in numbers:
- * floats or, in pairs, sl_bf16. */
+/* Addresses of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap, counted
+ * in numbers: floats or, in pairs, sl_bf16. */
 typedef struct source {
   const void *base;
   int64_t row_step, image_step;
@@ -69,11 +71,12 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
   return (size + 2 * a->pad - a->kernel) / a->stride + 1;
 }
 
-/* Numbers that are as large as a float, in the memory that products read. */
+/* How many numbers take the space of a float in the memory that products read. */
 static int64_t float_numbers(const view *v) { return v->group > 1 ? v->walk.unit : 1; }
 
 /* Computes the remaining fields from source, stride, grid, taps, top, left and group. in_order: outputs are contiguous
- * in memory. A scratch rule, which does not know how a kernel walks, finds the largest sizes for bf16. */
+ * in memory. A scratch rule does not know how the kernel takes its numbers, so for bf16 it computes the largest
+ * sizes. */
 static void view_finish(view *v, int in_order) {
   const sl_walk w = v->walk;
   const int known = v->dtype == SL_F32 || w.group > 1;
@@ -110,7 +113,7 @@ static int64_t padded_rows(const view *v, int64_t rows) { return (rows - 1) * v-
 static int64_t padded_columns(const view *v, int64_t n) { return (n - 1) * v->stride + v->reach_column + 1; }
 static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded_columns(v, v->OW) * v->pixel; }
 
-/* Floats of the largest block's padded copy; 0: products read the source itself. */
+/* Number of floats in the padded copy of the largest block; 0: products read the source itself. */
 static int64_t block_floats(const view *v) {
   return v->direct ? 0
                    : sl_tiles_of(v->B, v->blocks.images) * padded_rows(v, sl_tiles_of(v->OH, v->blocks.rows)) *
@@ -124,7 +127,7 @@ static void copy_numbers(sl_walk w, int64_t n, const sl_real *from, void *to) {
     memcpy(to, from, (size_t)n * sizeof *from);
 }
 
-/* The block's pixels: in place, or copied into `to` with a border of zeros. */
+/* Returns the block's pixels: in place, or copied into `to` with a border of zeros. */
 static source view_source(const view *v, const box *b, float *to) {
   const sl_walk walk = v->walk;
   const int64_t bytes = number_bytes(walk);
@@ -155,7 +158,7 @@ static source view_source(const view *v, const box *b, float *to) {
   return (source){to, step, rows * step};
 }
 
-/* Channels that belong together in a contraction over channels. */
+/* How many channels a contraction over channels takes together: 2 in pairs, else 1. */
 static int64_t group_of(sl_dtype dtype) { return dtype == SL_F32 ? 1 : 2; }
 
 /* The convolution's own view of x, for conv2d and conv2d_dw (group 1). tap may be NULL (sizes only). */
@@ -183,8 +186,8 @@ static view view_forward(const sl_call *c, const sl_array *x, int64_t group, tap
   return v;
 }
 
-/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. The offsets
- * of dy's rows are (phase + pad - r) / stride. Returns their number, the smallest and the largest. */
+/* The taps of dx at rows = phase (mod stride). Output row i of dy reaches input row i stride + r - pad, so the offsets
+ * of dy's rows are (phase + pad - r) / stride. Returns the number of taps, and the smallest and the largest offset. */
 static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position, int32_t *offset, int64_t *least,
                           int64_t *most) {
   int64_t n = 0;
@@ -233,8 +236,8 @@ static view view_phase(const sl_call *c, const sl_array *dy, int row, int column
 
 /* ---- conv2d and conv2d_dx ---------------------------------------------------------------------------------------- */
 
-/* Products sum over k = (channel piece, tap, channel in the piece), in the walk's steps. With pieces, little of the
- * image is read between two visits to a result. */
+/* Products sum over k = (channel piece, tap, channel in the piece), in the steps of sl_walk. With pieces of channels, a
+ * kernel reads little of the image before it adds to the same result again. */
 typedef struct job {
   const sl_call *c;
   const sl_conv2d_attr *attr;
@@ -257,7 +260,7 @@ static size_t taps_bytes(const sl_conv2d_attr *a) {
 static int64_t groups_of(const view *v) { return sl_tiles_of(v->C, v->group); }
 static int64_t pieces_of(const view *v) { return sl_conv2d_pieces(v->taps, groups_of(v), SL_PRODUCT_DEPTH / v->group); }
 
-/* dx: a filter's numbers at a tap, from channel `first` on; NULL: no such filter. */
+/* dx: the numbers of a filter at a tap, from channel `first` on; NULL: there is no such filter. */
 static const sl_real *filter_at(const job *j, int64_t filter, int64_t tap, int64_t first) {
   const sl_array *weights = &j->c->in[1];
   const int64_t row = (int64_t)j->attr->kernel * j->attr->kernel * j->channels;
@@ -298,7 +301,7 @@ static void pack_filters(void *arg, int64_t panel, int thread) {
   }
 }
 
-/* Sums of a block's pixels, in order, and of GROUP outputs, which lie in scratch memory until they are rounded. */
+/* The sums of a block's pixels, in order, for GROUP outputs. They lie in scratch memory until they are rounded. */
 enum { GROUP = PANEL, WIDEST_GROUP = WIDEST };
 
 #ifdef SL_STORE_BF16
@@ -349,8 +352,8 @@ static void convolve(void *arg, int64_t tile, int thread) {
   }
 }
 
-/* Scratch memory of conv2d and conv2d_dx: the part that all threads share, and each thread's own part. K: numbers of
- * the contraction, with those that complete pairs. */
+/* Scratch memory of conv2d and conv2d_dx: the part that all threads share, and each thread's own part. K: how many
+ * numbers the contraction has, including the zeros that complete pairs. */
 static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
   return taps_bytes(a) + sl_float_bytes(4 * a->kernel) + sl_float_bytes(K) + sl_float_bytes(sl_round_up(O, WIDEST)) +
          sl_float_bytes(sl_round_up(O, WIDEST) * K);
@@ -370,7 +373,7 @@ static tap *lay_out(job *j, int64_t K, int64_t O, int32_t **work) {
   return taps;
 }
 
-/* Numbers of the contraction over the channels of x, or of dy for dx, and that many taps. */
+/* How many numbers the contraction over the channels of x (for dx, of dy) and over `taps` taps has. */
 static int64_t most_numbers(const sl_array *x, int64_t taps) {
   return taps * sl_round_up(x->shape.dim[3], group_of(x->dtype));
 }
@@ -447,8 +450,8 @@ typedef struct dw_scratch {
 } dw_scratch;
 enum { TURN = 256 }; /* sums transposed at once */
 
-/* Filters of a tile. Each tile packs x and dy anew, so a tile is as wide as its sums [K][width] stay in the cache; a
- * team gets some tiles for each thread. */
+/* Number of filters in a tile. Each tile packs x and dy anew, so a tile should be wide, but its sums [K][width] must
+ * stay in the cache. A team gets some tiles for each thread. */
 static int64_t dw_width(int64_t filters, int64_t K, int threads) {
   enum { KEPT = 131072, MOST = 256 }; /* floats: half of a cache of 1 MB; filters */
   const int64_t kept = sl_max64(1, KEPT / K / WIDEST) * WIDEST;
@@ -481,7 +484,8 @@ static dw_scratch dw_layout(const view *v, int64_t width) {
   return s;
 }
 
-/* A block as products take it: where the numbers of each step begin, in floats, and how many steps there are. */
+/* A block in the form that products take: the offset in floats at which the numbers of each step begin, and the number
+ * of steps. */
 typedef struct dw_block {
   box b;
   source x;
@@ -536,7 +540,7 @@ static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *
     for (int64_t i = 0; i < b->rows; i++)
       for (int64_t g = 0; g < groups; g++)
         for (int64_t step = 0; step < walk.steps; step++) {
-          /* The pixel whose number comes first: of floats the pair's second. */
+          /* The pixel whose number comes first: in floats, the second pixel of the pair. */
           const int64_t column = 2 * g + (sl_walk_widens(walk) && step == 0), odd = 2 * g + 1 == b->columns;
           int64_t pixel = column * v->stride;
           if (dw_packs(v))
@@ -589,7 +593,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   dw_scratch s = dw_layout(v, j->width);
   float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
   int32_t *at = (int32_t *)(memory + s.at);
-  /* Taps with contiguous channels are rows of one tile: the taps of a kernel row, unless pixels were spread. */
+  /* Taps whose channels are contiguous are rows of one tile: the taps of a kernel row, unless the pixels were
+   * spread. */
   int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C, pieces = sl_walk_strips(walk, run);
   memset(bias, 0, (size_t)n * sizeof *bias);
   for (int64_t number = 0; number < view_blocks(v); number++) {
@@ -708,7 +713,7 @@ static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int 
   return SL_OK;
 }
 
-/* Products with the padding's zeros count, as is usual. */
+/* FLOPs include the products with the zeros of the padding, as is usual. */
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl_conv2d_attr *a = c->attr;
   cost->flops = (double)sl_shape_count(&c->out[0].shape) *
@@ -760,7 +765,8 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
-/* CUDA: sums of a result in bf16; filters and bias that lie in several parts, copied together; parts of products. */
+/* CUDA: the sums of a result in bf16; filters and bias, copied together if they lie in several parts; the parts of
+ * products. */
 static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
 static size_t scratch_cuda(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;

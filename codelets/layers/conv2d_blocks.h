@@ -1,11 +1,11 @@
-/* Where the chains of convolutions end, on CPUs and GPUs alike: blocks of output pixels, over which conv2d_dw sums, and
- * pieces of channels, over which conv2d and conv2d_dx do. */
+/* Where the chains of convolutions end, on CPUs and GPUs alike. conv2d_dw sums over blocks of output pixels; conv2d and
+ * conv2d_dx sum over pieces of channels. */
 #ifndef SL_CONV2D_BLOCKS_H
 #define SL_CONV2D_BLOCKS_H
 
 #include <stdint.h>
 
-/* Pixels of a block, about: several images, one image, or some rows of one. */
+/* Approximate number of pixels in a block: several images, one image, or some rows of an image. */
 enum { SL_CONV2D_BLOCK = 256 };
 
 /* Numbers of groups of images, rows and columns; blocks are numbered with columns the fastest. */
@@ -13,8 +13,8 @@ typedef struct sl_conv2d_blocks {
   int64_t images, rows, columns;
 } sl_conv2d_blocks;
 
-/* The blocks of B images of OH x OW output pixels. taps: of the kernel; a product of matrices has one, and all its
- * pixels in one row of one image. */
+/* The blocks of B images of OH x OW output pixels. taps: number of taps of the kernel. A product of matrices has one
+ * tap, and all its pixels are in one row of one image. */
 static inline sl_conv2d_blocks sl_conv2d_blocks_of(int64_t B, int64_t OH, int64_t OW, int64_t taps) {
   const int64_t pixels = OH * OW > 1 ? OH * OW : 1,
                 together = SL_CONV2D_BLOCK / pixels > 1 ? SL_CONV2D_BLOCK / pixels : 1;

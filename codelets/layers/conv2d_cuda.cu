@@ -1,8 +1,8 @@
-/* Convolution on a GPU; the meaning and the order of sums are conv2d.c's. The factors of the products (product_cuda.h)
- * read a pixel's taps from the image itself, so there is no im2col. Zeros around the image are terms of a chain, as on
- * the CPU. The gradient by x is one product for each phase of the stride. T is the type of activations, float or
- * sl_bf16; filters have it, too. In bf16 numbers belong together by pairs: of channels within a tap, in conv2d_dw of
- * pixels within a row of a block; a zero completes an odd number of them. */
+/* Convolution on a GPU; computes the same as conv2d.c, with the same order of sums. The factors of the products
+ * (product_cuda.h) read a pixel's taps from the image itself, so there is no im2col. Zeros around the image are terms
+ * of a chain, as on the CPU. The gradient by x is one product for each phase of the stride. T is the type of
+ * activations and filters, float or sl_bf16. In bf16, products take numbers by pairs: pairs of channels within a tap
+ * or, in conv2d_dw, pairs of pixels within a row of a block. A zero completes an odd number of them. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_cuda.h"
 #include "codelets/layers/conv2d_blocks.h"
@@ -41,8 +41,8 @@ __device__ inline float pixel_of(const images<T> &x, const window<T> &w, int row
                                                            : 0;
 }
 
-/* Pieces of channels under `taps` taps; k counts the piece's channels within taps, with the zero that completes the
- * last pair. */
+/* Pieces of channels under `taps` taps. k counts taps and, within a tap, the channels of the piece, including the zero
+ * that completes the last pair. */
 template <class T>
 struct channel_pieces {
   static constexpr bool PAIRS = sl_cuda_narrow<T>;
@@ -56,8 +56,8 @@ channel_pieces<T> pieces_of(int64_t taps, int64_t C) {
   const int n = (int)sl_conv2d_pieces(taps, (C + unit<T> - 1) / unit<T>, SL_PRODUCT_DEPTH / unit<T>);
   return {{C, n}, (int)taps, n};
 }
-/* A grid of taps: `across` taps in a row, their place in the window, and their index in the filter, which starts at
- * `first` and changes by row_step and column_step. */
+/* A grid of taps, with `across` taps in a row. The index of a tap in the filter starts at `first` and changes by
+ * row_step and column_step. */
 struct taps {
   int across, first, row_step, column_step;
 };
@@ -139,8 +139,8 @@ struct channels_by_tap {
   }
 };
 
-/* Blocks of consecutive output pixels: some columns of a row, or whole rows of `width` pixels. In pairs k counts a zero
- * that completes an odd row. */
+/* Blocks of consecutive output pixels: some columns of a row, or whole rows of `width` pixels. In pairs, k also counts
+ * the zero that completes an odd row. */
 template <class T>
 struct pixel_blocks {
   static constexpr bool PAIRS = sl_cuda_narrow<T>;
@@ -158,7 +158,7 @@ struct pixel_blocks {
     return PAIRS ? pixels(i) / n * ((n + 1) / 2 * 2) : pixels(i);
   }
   __device__ int64_t numbers(int i) const { return PAIRS ? length(i) : pixels(i); }
-  /* The pixel of k; -1: a zero. */
+  /* Returns pixel k; -1: a zero. */
   __device__ int64_t pixel(int i, int64_t k) const {
     if (!PAIRS) return first(i) + k;
     const int64_t n = width(i), each = (n + 1) / 2 * 2, line = k / each, column = k - line * each;
@@ -215,7 +215,8 @@ struct taps_by_pixel {
   }
 };
 
-/* dx's pixels of one phase of the stride: rows and columns of [B, H, W, C], from the first on, `stride` apart. */
+/* The pixels of dx that belong to one phase of the stride: every `stride`-th row and column of [B, H, W, C], from `row`
+ * and `column` on. */
 struct phase_pixels {
   float *dx; /* sums */
   int64_t H, W, C, OH, OW;
@@ -226,8 +227,8 @@ struct phase_pixels {
   }
 };
 
-/* For a phase: the largest kernel position whose window begins on the grid, the offset of its window from the phase's,
- * and the number of such positions. */
+/* For a phase: the largest kernel position whose window begins on the grid, the offset of this window from the window
+ * of the phase, and the number of such positions. */
 struct phase_taps {
   int position, offset, count;
 };
@@ -264,7 +265,8 @@ sl_status whole(const sl_array *a, sl_cuda *cuda, const char *operation, size_t 
   return SL_OK;
 }
 
-/* Scratch memory comes in this order: sums of a result in bf16, filters and bias put together, parts of products. */
+/* The scratch memory holds, in this order: the sums of a result in bf16, filters and bias copied together, the parts of
+ * products. */
 
 /* x [B, H, W, C], filters [O, kernel, kernel, C], maybe bias [O] -> y [B, OH, OW, O] */
 template <class T>

@@ -1,9 +1,10 @@
 /* conv2d_dw in bf16, with sums by blocks (product.h): dw[o][r][s][c] = the sum over outputs (i, j) of dy[i][j][o]
  * x[i stride + r - pad][j stride + s - pad][c].
  *
- * For a row of taps r the numbers of x that meet an output lie side by side, for all s and c, and so do their sums in
- * dw. So 32 of them at a time are packed in a panel, by pairs of outputs, and multiplied with strips of 32 filters of
- * dy, turned. A chunk of lines (rows of outputs) after the other is added up. */
+ * For a row r of taps, the numbers of x that are multiplied with an output lie side by side, for all s and c, and so do
+ * their sums in dw. So the kernel packs 32 of these numbers at a time in a panel, by pairs of outputs, and multiplies
+ * the panel with strips of 32 filters of the transposed dy. It adds up one chunk of lines (rows of outputs) after the
+ * other. */
 #include "codelets/attributes.h"
 #include "codelets/layers/by_blocks.h"
 
@@ -56,7 +57,7 @@ typedef struct chunk {
 
 static int64_t pairs_of(const chunk *k) { return sl_tiles_of(k->n, 2); }
 
-/* The chunk after k (k->lines = 0: the first). */
+/* Moves k to the next chunk (k->lines = 0: to the first chunk). */
 static int next_chunk(const job *j, chunk *k) {
   const int64_t all = j->images * j->lines;
   if (k->lines && k->column + k->n < j->each)
@@ -68,8 +69,8 @@ static int next_chunk(const job *j, chunk *k) {
   return k->line < all && k->n > 0;
 }
 
-/* Numbers [from, from + n) of a row of x that has `all`; those beyond its ends are zeros. spare: where they are put
- * together if need be. */
+/* Returns numbers [from, from + n) of a row of x that has `all` numbers. Numbers beyond the ends of the row are zeros;
+ * then the numbers are put together in `spare`. NULL: all are zeros. */
 static inline const sl_real *numbers_of(const sl_real *row, int64_t all, int64_t from, int64_t n, sl_real *spare) {
   if (from >= 0 && from + n <= all) return row + from;
   const int64_t first = sl_max64(0, -from), end = sl_min64(n, all - from);
@@ -79,7 +80,8 @@ static inline const sl_real *numbers_of(const sl_real *row, int64_t all, int64_t
   return spare;
 }
 
-/* A panel of x for row r of taps: for each pair of outputs numbers [k, k + n) of those that meet it. */
+/* Packs a panel of x for row r of taps: for each pair of outputs, numbers [k, k + n) of those that are multiplied with
+ * the pair. */
 static void pack_panel(const job *j, const chunk *q, int64_t r, int64_t k, int64_t n, float *to) {
   const int64_t step = (int64_t)j->attr->stride * j->C, all = j->width * j->C;
   sl_real spare[2][PANEL];
@@ -98,8 +100,8 @@ static void pack_panel(const job *j, const chunk *q, int64_t r, int64_t k, int64
   }
 }
 
-/* dy of the chunk, filters [filter, filter + n), by pairs of outputs and turned: to[n][row]. What follows the last pair
- * is not read. */
+/* Transposes dy of the chunk, filters [filter, filter + n), by pairs of outputs, into to[n][row]. Memory after the last
+ * pair is not read. */
 static void turn_outputs(const job *j, const chunk *q, int64_t filter, int64_t n, float *lines, float *to) {
   const int64_t line_row = sl_round_up(n, SL_BLOCK);
   int64_t filled = 0;

@@ -1,6 +1,6 @@
-/* embedding: y[i] = W[token i], and its gradient: the rows of dy added up by token, in the order of positions. The
- * gradient divides its work by columns, so each element is one chain of additions, for any team size and any frequency
- * of tokens. */
+/* embedding: y[i] = W[token i], and its gradient: the rows of dy added up by token, in the order of positions. W may be
+ * one fold of a table (tasks/graph/folds.h); tokens of other folds then give zeros. The gradient divides its work by
+ * columns. So each element is one chain of additions, for any size of the team and any number of equal tokens. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -12,13 +12,14 @@ enum {
   COLUMNS = 64,    /* columns added up at once by a thread: whole cache lines */
 };
 
+static const sl_embedding_attr *attr_of(const sl_call *c) { return c->attr; }
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
 
-/* Row `token` of W, which may come in row blocks. */
-static const float *row_of(const sl_array *W, int32_t token, int64_t C) {
+/* Returns a row of W. W may come in row blocks. */
+static const float *row_of(const sl_array *W, int64_t row, int64_t C) {
   int p = 0;
-  while (p + 1 < W->parts && W->part[p + 1].row0 <= token) p++;
-  return (const float *)W->part[p].data + (token - W->part[p].row0) * C;
+  while (p + 1 < W->parts && W->part[p + 1].row0 <= row) p++;
+  return (const float *)W->part[p].data + (row - W->part[p].row0) * C;
 }
 
 /* to[k] = from[k], rounded if stored in bf16. */
@@ -30,16 +31,22 @@ static void copy(int64_t n, const float *restrict from, sl_real *restrict to) {
 static void forward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const int64_t C = features(&c->out[0]);
+  const int64_t C = features(&c->out[0]), rows = attr_of(c)->rows;
   const int32_t *token = c->in[0].data;
   sl_real *y = c->out[0].data;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), sl_shape_count(&c->in[0].shape));
-  for (int64_t i = r.from; i < r.to; i++) copy(C, row_of(&c->in[1], token[i], C), y + i * C);
+  for (int64_t i = r.from; i < r.to; i++) {
+    const int64_t row = token[i] - attr_of(c)->from;
+    if (row >= 0 && row < rows)
+      copy(C, row_of(&c->in[1], row, C), y + i * C);
+    else
+      memset(y + i * C, 0, (size_t)C * sizeof *y);
+  }
 }
 
-/* tokens I32 [B, ...], W [V, C] -> y [B, ..., C]. */
+/* tokens I32 [B, ...], W [rows, C] -> y [B, ..., C]. */
 sl_status SL_KERNEL(embedding)(const sl_call *c) {
-  const int64_t n = sl_shape_count(&c->in[0].shape), each = sl_shape_row(&c->in[0].shape), V = c->in[1].shape.dim[0];
+  const int64_t n = sl_shape_count(&c->in[0].shape), each = sl_shape_row(&c->in[0].shape), V = attr_of(c)->all;
   const int32_t *token = c->in[0].data;
   for (int64_t i = 0; i < n; i++)
     if (token[i] < 0 || token[i] >= V)
@@ -59,7 +66,7 @@ static void clear(void *arg, int64_t tile, int thread) {
 static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const int64_t C = features(&c->in[0]), first = c->out[0].row0, rows = c->out[0].shape.dim[0];
+  const int64_t C = features(&c->in[0]), first = attr_of(c)->from + c->out[0].row0, rows = c->out[0].shape.dim[0];
   const int64_t n = sl_shape_count(&c->in[1].shape);
   const int32_t *token = c->in[1].data;
   sl_range r = sl_tile_range(tile, COLUMNS, C);
@@ -73,7 +80,7 @@ static void backward(void *arg, int64_t tile, int thread) {
   }
 }
 
-/* dy [B, ..., C], tokens -> dW [V, C], or rows [row0, row0 + rows) of it. */
+/* dy [B, ..., C], tokens -> dW, or the rows of dW from row0 on. */
 sl_status SL_KERNEL(embedding_grad)(const sl_call *c) {
   if (!(c->accumulate & 1))
     sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), CLEAR), clear, (void *)c);
@@ -86,13 +93,17 @@ SL_CUDA_DECLARE(embedding);
 SL_CUDA_DECLARE(embedding_grad);
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)attr, (void)n_in, (void)n_out;
+  (void)n_in, (void)n_out;
+  const sl_embedding_attr *table = attr;
   const sl_shape *token = &in[0]->shape, *W = &in[1]->shape;
   char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
   if (in[0]->dtype != SL_I32 || token->ndim < 1 || token->ndim >= SL_MAX_DIMS || in[1]->dtype != SL_F32 || W->ndim != 2)
     return sl_fail(SL_ESHAPE, "tokens %s %s and table %s %s: takes I32 [B, ...] and F32 [vocabulary, features]",
                    sl_dtype_name(in[0]->dtype), sl_shape_text(token, a, sizeof a), sl_dtype_name(in[1]->dtype),
                    sl_shape_text(W, b, sizeof b));
+  if (table->rows != W->dim[0] || table->from < 0 || table->from + table->rows > table->all)
+    return sl_fail(SL_ESHAPE, "table %s cannot be rows %lld to %lld of %lld", sl_shape_text(W, b, sizeof b),
+                   (long long)table->from, (long long)(table->from + table->rows), (long long)table->all);
   out[0].shape = *token;
   out[0].shape.dim[out[0].shape.ndim++] = W->dim[1];
   return SL_OK;
@@ -120,13 +131,19 @@ static void grad_cost(const sl_call *c, sl_cost *cost) {
 }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
-  const sl_embedding_attr attr = {sl_graph_value(graph, node->in[1])->shape.dim[0]};
   if (need[1])
-    din[1] = sl_graph_add1(graph, &sl_op_embedding_grad, node->name, &attr, (sl_value[]){dout[0], node->in[0]}, 2);
+    din[1] = sl_graph_add1(graph, &sl_op_embedding_grad, node->name, node->attr, (sl_value[]){dout[0], node->in[0]}, 2);
 }
+
+static void cut(void *attr, int64_t from, int64_t to, int64_t all) {
+  *(sl_embedding_attr *)attr = (sl_embedding_attr){to - from, from, all};
+}
+static const sl_folding folding = {.table = 1, .cut = cut};
 
 const sl_operation sl_op_embedding = {
     .name = "embedding",
+    .folding = &folding,
+    .attr_bytes = sizeof(sl_embedding_attr),
     .shape = shape,
     .gradient = gradient,
     .cost = cost,
@@ -151,6 +168,7 @@ sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64
                       double deviation) {
   sl_value W = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(vocabulary, features),
                                (sl_init){SL_INIT_NORMAL, deviation});
-  return sl_graph_add1(graph, &sl_op_embedding, layer, NULL, (sl_value[]){tokens, W}, 2);
+  return sl_graph_add1(graph, &sl_op_embedding, layer, &(sl_embedding_attr){vocabulary, 0, vocabulary},
+                       (sl_value[]){tokens, W}, 2);
 }
 #endif

@@ -1,20 +1,24 @@
-/* embedding on a GPU; the meaning is embedding.c's. One difference: a kernel cannot fail the step at once, so a token
- * beyond the vocabulary gives NaN, and the check of the loss stops the run. */
+/* embedding on a GPU; computes the same as embedding.c. One difference: a kernel cannot make the step fail at once, so
+ * a token beyond the vocabulary gives NaN, and the check of the loss stops the run. */
+#include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* Rows [row0, row0 + rows) of the table; the first part also writes NaN for tokens beyond the vocabulary. */
+/* Writes the rows of y for tokens row0 to row0 + rows - 1. With the table's first part, the kernel also writes NaN for
+ * tokens beyond the vocabulary, and zeros for tokens of other folds. */
 struct gather {
   const int32_t *token;
   const float *W;
-  float *to;
-  int64_t C, V, row0, rows;
+  float *out;
+  int64_t C, V, row0, rows, from, to; /* from, to: tokens of the table */
+  bool first;
   template <int T>
   __device__ void row(int64_t i, int thread) const {
     const int64_t at = token[i] - row0;
-    const bool nowhere = row0 == 0 && (token[i] < 0 || token[i] >= V);
-    if (!nowhere && (at < 0 || at >= rows)) return;
-    for (int64_t k = thread; k < C; k += T) to[i * C + k] = nowhere ? NAN : W[at * C + k];
+    const bool nowhere = first && (token[i] < 0 || token[i] >= V),
+               elsewhere = first && !nowhere && (token[i] < from || token[i] >= to);
+    if (!nowhere && !elsewhere && (at < 0 || at >= rows)) return;
+    for (int64_t k = thread; k < C; k += T) out[i * C + k] = nowhere ? NAN : elsewhere ? 0 : W[at * C + k];
   }
 };
 
@@ -45,11 +49,13 @@ __global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, in
 
 extern "C" sl_status sl__embedding_cuda(const sl_call *c, sl_cuda *cuda) {
   const int64_t C = c->out[0].shape.dim[c->out[0].shape.ndim - 1];
+  const sl_embedding_attr *table = (const sl_embedding_attr *)c->attr;
   for (int p = 0; p < c->in[1].parts; p++) {
     const sl_array *W = &c->in[1].part[p];
-    SL_TRY(sl_cuda_rows(cuda, "embedding", sl_shape_count(&c->in[0].shape), C,
-                        gather{(const int32_t *)c->in[0].data, (const float *)W->data, (float *)c->out[0].data, C,
-                               c->in[1].shape.dim[0], W->row0, W->shape.dim[0]}));
+    SL_TRY(sl_cuda_rows(
+        cuda, "embedding", sl_shape_count(&c->in[0].shape), C,
+        gather{(const int32_t *)c->in[0].data, (const float *)W->data, (float *)c->out[0].data, C, table->all,
+               table->from + W->row0, W->shape.dim[0], table->from, table->from + table->rows, p == 0}));
   }
   return SL_OK;
 }
@@ -62,6 +68,7 @@ extern "C" sl_status sl__embedding_grad_cuda(const sl_call *c, sl_cuda *cuda) {
                          "embedding_grad"));
   if (n == 0) return SL_OK;
   grad_kernel<<<sl_cuda_grid(n * SL_CUDA_THREADS), SL_CUDA_THREADS, 0, cuda->stream>>>(
-      (const int32_t *)c->in[1].data, (const float *)c->in[0].data, n, C, c->out[0].row0, c->out[0].shape.dim[0], dw);
+      (const int32_t *)c->in[1].data, (const float *)c->in[0].data, n, C,
+      ((const sl_embedding_attr *)c->attr)->from + c->out[0].row0, c->out[0].shape.dim[0], dw);
   return sl_cuda_launched("embedding_grad");
 }

@@ -2,10 +2,10 @@
  * variance of the row itself (not the unbiased one). Mean and rstd of each row are kept, in double, for the backward
  * pass, which is two operations: layernorm_dx, row by row, and layernorm_dparam, sums over all rows.
  *
- * A kernel reads a row three times while it lies in the first-level cache. The first sum gives a float close to the
- * mean. Deviations from that float are nearly exact and give mean and variance without cancellation, however far the
- * row is from zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983). The third pass writes y. So runs
- * can be summed in floats; the runs' sums are added in double. */
+ * A kernel reads a row three times while the row lies in the first-level cache. The first pass gives a float close to
+ * the mean. In the second pass, deviations from that float are nearly exact and give mean and variance without
+ * cancellation, however far the row is from zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983). So
+ * runs can be summed in floats; the sums of the runs are added in double. The third pass writes y. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
@@ -22,7 +22,7 @@ enum {
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
 static int64_t rows_of(const sl_array *a) { return sl_shape_count(&a->shape) / features(a); }
 
-/* Two sums, since two of these at once let additions overlap. */
+/* Two sums at once, so that their additions overlap. */
 typedef struct pair {
   sl_sum a, b;
 } pair;

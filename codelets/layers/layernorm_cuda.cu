@@ -1,5 +1,5 @@
-/* layernorm on a GPU, with layernorm.c's sums in their order: a warp adds up a run of 1024 elements, whose sum consists
- * of 64 or 32 parts, as on the CPU. */
+/* layernorm on a GPU; computes the same as layernorm.c, with the same order of sums: a warp adds up a run of 1024
+ * elements, whose sum consists of 64 or 32 parts, as on the CPU. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -55,8 +55,8 @@ __device__ inline sums over_runs(int64_t C, int thread, F f) {
   return s;
 }
 
-/* The sum over a run: lane l adds elements l, l + 64, ... to a and l + 32, l + 96, ... to b; of what is left, the first
- * half warp whole sixteens, the second the rest. */
+/* The sum over a run: lane l adds elements l, l + 64, ... to a and l + 32, l + 96, ... to b. Of the elements that are
+ * left, the first half warp adds whole sixteens, and the second half warp adds the rest. */
 struct plain_run {
   const float *row;
   __device__ parts operator()(int64_t from, int n, int lane) const {
@@ -73,7 +73,7 @@ struct plain_run {
   }
 };
 
-/* Two sums over a run: lane l adds f(l), f(l + 32), ...; of what is left, the first half warp adds all. */
+/* Two sums over a run: lane l adds f(l), f(l + 32), ...; the first half warp adds all elements that are left. */
 template <class F>
 __device__ inline parts pair_run(int n, int lane, F f) {
   parts s = {0, 0};
@@ -145,7 +145,7 @@ struct backward {
 };
 
 /* Block (x, y) sums tile y's rows of columns 32 x .. 32 x + 31: a warp adds up GROUP rows in float; then the first two
- * warps add those sums in double, in order, one of dy n and one of dy. */
+ * warps add those sums in double, in order: one warp the sums of dy n, the other the sums of dy. */
 __global__ void column_sums(const float *dy, const float *x, const double *stats, int64_t M, int64_t C, int64_t rows,
                             double *partial) {
   __shared__ float part[2][WARPS][2][32]; /* two buffers, so that a step has one barrier */

@@ -1,13 +1,13 @@
 /* linear: y = activation(x W^T + b), and its gradients dx = dy W and dW = dy^T x, db = the column sums of dy.
  *
- * The products do not use a BLAS: with the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
- * packing W for x W^T, and its bits depend on the core that it picks. Here y is computed transposed: features are the
- * rows of a register tile, so that W is read once, without packing, and only the small x is packed. See
- * docs/performance.md.
+ * The products do not use a BLAS. With the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
+ * packing W for x W^T, and its bits depend on the processor for which it chooses its kernels. Here y is computed
+ * transposed: features are the rows of a register tile. So W is read once, without packing, and only the small x is
+ * packed. See docs/performance.md.
  *
- * In bf16 numbers of the contraction belong together by pairs, which products take at once or one by one (sl_walk in
- * weights.h); an odd number at the end is paired with zero. "Steps" count what they take. Sums by blocks have loops of
- * their own: linear_blocks.c.
+ * In bf16, the contraction takes its numbers by pairs; a product takes both numbers of a pair in one step, or in two
+ * steps (sl_walk in weights.h). An odd last number is paired with zero. "Steps" below are the steps of a product. Sums
+ * by blocks have loops of their own: linear_blocks.c.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
@@ -105,7 +105,8 @@ typedef struct slab {
   int64_t piece, n, m, k, depth;
 } slab;
 
-/* Offsets of the vectors copied while a tile is computed; made again when one of the sizes changes. */
+/* Offsets of the vectors that are copied while a tile is computed. The table is recomputed when one of the sizes
+ * changes. */
 typedef struct copy_table {
   int64_t m, depth, steps;
   int32_t *from_at, *to_at;
@@ -113,7 +114,8 @@ typedef struct copy_table {
 enum { TABLE = SL_PRODUCT_DEPTH + SL_PRODUCT_AHEAD };
 static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
 
-/* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
+/* Moves s to the next slab (s->m = 0: to the first slab). All features for a piece of the inputs come first, then the
+ * next piece. */
 static int next_slab(const job *j, sl_range features, slab *s) {
   const sl_array *W = &j->c->in[1];
   int64_t groups = sl_walk_groups(j->walk, j->K), pieces = pieces_of(groups, SL_PRODUCT_DEPTH / j->walk.group);
@@ -167,7 +169,7 @@ static void forward(void *arg, int64_t tile, int thread) {
   next_slab(j, features, &s);
   copy_slab(j, &s, 0, a, a_row);
   for (int more = 1; more;) {
-    /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
+    /* While the products of this slab run, W is read for the next slab, into rows whose distance suits the L1 cache. */
     slab next = s;
     more = next_slab(j, features, &next);
     int64_t vectors = next.depth / SL_LANES, ahead = more && !sl_walk_widens(j->walk) && j->K % j->walk.unit == 0 &&
@@ -200,7 +202,7 @@ static void forward(void *arg, int64_t tile, int thread) {
   finish(j, yt, yt_row, features.from, features.to - features.from, yt + c->tiles.columns * yt_row);
 }
 
-/* K is rounded up for bf16, where an odd number is paired with zero. */
+/* For bf16, K is rounded up, because an odd last number is paired with zero. */
 static size_t linear_shared(int64_t rows, int64_t K) {
   return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * sl_round_up(K, 2));
 }
@@ -237,14 +239,14 @@ static void copy_rows(void *arg, int64_t tile, int thread) {
            (size_t)j->N * sizeof(float));
 }
 
-/* A panel of W: inputs [k, k + columns) of features [n, n + depth), counted in steps, of a part. */
+/* A panel of a part of W: inputs [k, k + columns) of features [n, n + depth). Features are counted in steps. */
 typedef struct block {
   int part;
   int64_t piece, k, columns, n, depth;
 } block;
 
-/* The block after b (b->columns = 0: the first): all panels for a piece of the features, then the next piece, so that
- * W's pages stay in the TLB. */
+/* Moves b to the next block (b->columns = 0: to the first block). All panels for a piece of the features come first,
+ * then the next piece, so that W's pages stay in the TLB. */
 static int next_block(const job *j, sl_range inputs, block *b) {
   const sl_array *W = &j->c->in[1];
   b->k = b->columns ? b->k + PANEL : inputs.from;
@@ -273,7 +275,8 @@ static void pack_block(const job *j, const block *b, float *panel) {
 }
 
 #ifdef SL_STORE_BF16
-/* The block's features of dy, in rows left_row steps apart: pairs or floats, an odd last number paired with zero. */
+/* The features of dy for the block, in rows that are left_row steps apart: pairs or floats, an odd last number paired
+ * with zero. */
 static void copy_left(const job *j, const block *b, float *left, int64_t left_row) {
   const int64_t n = block_rows(j, b), first = j->c->in[1].part[b->part].row0 + b->n * j->walk.unit;
   for (int64_t i = 0; i < j->rows; i++) {
@@ -307,8 +310,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   next_block(j, inputs, &b);
   pack_block(j, &b, panel);
   for (int more = 1; more;) {
-    /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. In bf16,
-     * where rows must be paired, it is packed afterwards. */
+    /* The products also pack the next panel: the first product packs its left half, the second product its right half.
+     * In bf16, rows must be paired, so the panel is packed after the products. */
     block next = b;
     more = next_block(j, inputs, &next);
     int ahead = j->walk.group == 1 && more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth &&
@@ -347,7 +350,7 @@ static void backward(void *arg, int64_t tile, int thread) {
 #endif
 }
 
-/* Rows of dy are copied where their distance suits the cache badly; in bf16 each thread copies what it reads. */
+/* Rows of dy are copied if their distance suits the cache badly. In bf16, each thread copies the rows that it reads. */
 static int copies_rows(const sl_call *c) {
   return c->in[0].dtype == SL_F32 && sl_stride_clashes(last(&c->in[0].shape));
 }
@@ -532,7 +535,7 @@ static size_t scratch_dw(const sl_call *c) {
          sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }
 
-/* CUDA: sums of a result in bf16, the parts of products and of the bias's sums. */
+/* CUDA: the sums of a result in bf16, and the parts of products and of the sums for the bias. */
 static size_t scratch_cuda(const sl_call *c) {
   const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape);
   size_t most = 0;
@@ -571,7 +574,7 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   weights_gradient(graph, node, dy, need, din, &sl_op_linear_dx, &sl_op_linear_dw);
 }
 
-/* Weight and bias by rows, or the weight by columns, and the bias to one fold. */
+/* Folds divide weight and bias by rows, or they divide the weight by columns and give the bias to one fold. */
 static const sl_folding folding = {.rows = 2 | 4, .columns = 2, .once = 4};
 
 const sl_operation sl_op_linear = {
@@ -630,7 +633,8 @@ static sl_value activated(sl_graph *graph, const char *layer, sl_value x, sl_val
   const sl_linear_attr attr = {activation == SL_ACTIVATION_RELU ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE};
   sl_value y =
       sl_graph_add1(graph, &sl_op_linear, layer, &attr, (sl_value[]){x, weight, bias}, bias == SL_NONE ? 2 : 3);
-  /* gelu's gradient needs gelu's input, so a fused kernel would write both and save almost nothing. */
+  /* The gradient of gelu needs the input of gelu. So a fused kernel would write both input and output, and save almost
+   * nothing. */
   if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
   if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
   return y;

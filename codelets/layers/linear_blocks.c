@@ -1,6 +1,6 @@
-/* linear, linear_dx and linear_dw in bf16, with sums by blocks (product.h). The matrix whose rows are the contraction
- * is packed in panels of pairs; strips of 32 rows of the other one are read in place or, if their distance suits the
- * cache badly, copied. An odd number at the end of a contraction is paired with zero.
+/* linear, linear_dx and linear_dw in bf16, with sums by blocks (product.h). One matrix is packed in panels of pairs. Of
+ * the other matrix, strips of 32 rows are read in place or, if the distance of the rows suits the cache badly, copied.
+ * An odd number at the end of a contraction is paired with zero.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
@@ -36,7 +36,7 @@ typedef struct strip {
   int64_t row, rows, n;
 } strip;
 
-/* The strip as products take it, in place or copied. */
+/* Returns the strip in the form that products take, in place or copied. */
 static strip strip_of(strip s, float *memory) {
   if (s.n % 2 == 0 && s.row * (int64_t)sizeof *s.data % 1024) return s;
   const int64_t to_row = 2 * sl_spread_stride(DEPTH);
@@ -48,7 +48,7 @@ static strip strip_of(strip s, float *memory) {
   return (strip){to, to_row, s.rows, s.n};
 }
 
-/* Part `part` of `parts` of prefetching the strip. */
+/* Prefetches part `part` of `parts` parts of the strip. */
 static void fetch(strip s, int64_t part, int64_t parts) {
   const int64_t lines = sl_tiles_of(s.n * (int64_t)sizeof *s.data, LINE), all = s.rows * lines;
   for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++)
@@ -98,7 +98,7 @@ static void finish(const job *j, int64_t feature, int64_t n, const float *sums, 
   }
 }
 
-/* y's features [feature, feature + n) from their pairs; `line` has room for those of 16 rows. */
+/* Writes features [feature, feature + n) of y from their pairs. `line` has room for these features of 16 rows. */
 static void turn_back(const job *j, int64_t feature, int64_t n, const float *pairs, float *line) {
   sl_real *y = (sl_real *)j->c->out[0].data + j->row * j->N + feature;
   const int64_t wide = sl_tiles_of(n, 2), in_place = j->N % 2 == 0 && n % 2 == 0;
@@ -210,7 +210,7 @@ static void pack_columns(void *arg, int64_t panel, int thread) {
                PANEL, j->shared + k * sl_tiles_of(j->rows, 2), PANEL);
 }
 
-/* Pairs of rows of dy, turned: to[width][row]. What follows the last pair is not read. */
+/* Transposes pairs of rows of dy into to[width][row]. Memory after the last pair is not read. */
 static void turn_rows(const job *j, const sl_real *dy, int64_t width, float *lines, float *to) {
   const int64_t line = sl_round_up(width, SL_BLOCK);
   for (int64_t row = 0; row < j->rows; row += 2 * SL_BLOCK, to += SL_BLOCK) {

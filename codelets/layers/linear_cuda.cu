@@ -1,6 +1,6 @@
-/* linear on a GPU; the meaning and the order of sums are linear.c's: y = activation(x W^T + b), dx = dy W, dW = dy^T x
- * and db = the column sums of dy. Row blocks of W are columns of y and dy. The fast kernels leave the products, and the
- * order of their sums, to cuBLAS. T is the type of activations, float or sl_bf16; W has it, too. */
+/* linear on a GPU; computes the same as linear.c, with the same order of sums: y = activation(x W^T + b), dx = dy W, dW
+ * = dy^T x and db = the column sums of dy. Row blocks of W are columns of y and dy. The fast kernels use cuBLAS for the
+ * products, so cuBLAS chooses the order of their sums. T is the type of activations and of W, float or sl_bf16. */
 #include <cublas_v2.h>
 #include <limits.h>
 
@@ -29,7 +29,7 @@ by_row<T> sums_of(int64_t rows) {
   return {rows, SL_LINEAR_SUM_BLOCK, (int)((rows + SL_LINEAR_SUM_BLOCK - 1) / SL_LINEAR_SUM_BLOCK)};
 }
 
-/* y[m ld + n] = sums[m ld + n] + b[n] (b: or NULL), perhaps rectified, rounded. */
+/* y[m ld + n] = sums[m ld + n] + b[n] (b may be NULL), rectified if asked for, then rounded. */
 template <bool RECTIFY>
 __global__ void finish_kernel(int64_t rows, int64_t N, int64_t ld, const float *sums, const float *b, sl_bf16 *y) {
   for (int64_t e = sl_cuda_index(); e < rows * N; e += sl_cuda_stride()) {
@@ -115,8 +115,8 @@ struct exact {
   }
 };
 
-/* The same by cuBLAS, which has matrices by columns: C [m, n] = op(A) op(B) with ld numbers from column to column. In
- * bf16 on tensor cores, with sums in float. */
+/* The same products by cuBLAS, which stores matrices by columns: C [m, n] = op(A) op(B), with ld numbers from column to
+ * column. In bf16, cuBLAS uses tensor cores and sums in float. */
 template <class T>
 struct fast {
   sl_cuda *cuda;
@@ -192,7 +192,7 @@ sl_status linear_dw(const sl_call *c, sl_cuda *cuda) {
   const PRODUCTS<T> products = {cuda, 0};
   SL_TRY(products.dw(R, N, c->out[0].shape.dim[0], K, (const T *)c->in[0].data + c->out[0].row0,
                      (const T *)c->in[1].data, c->accumulate & 1, (float *)c->out[0].data));
-  /* On the stream the sums come after the products, so that they may use the same memory. */
+  /* On the stream, the column sums run after the products, so both may use the same scratch memory. */
   return bias_gradient<T>(c, cuda, R, N);
 }
 

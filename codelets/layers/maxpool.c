@@ -1,5 +1,6 @@
 /* maxpool: the largest value of each window, and its position in the window (U8), which the gradient needs. Padding
- * counts as minus infinity; of equal values the first wins; a NaN wins over all. */
+ * counts as minus infinity. Of equal values the first counts as the largest; a NaN counts as larger than all
+ * numbers. */
 #include "codelets/kernels/pool.h"
 
 SL_KERNEL_DECLARE(maxpool);
@@ -12,7 +13,8 @@ static inline void store_index(uint8_t *p, sl_veci index, int64_t n) {
   memcpy(p, &b, (size_t)n);
 }
 
-/* SL_LANES channels of one output pixel, n of which count. x points to the image's first row. */
+/* Computes SL_LANES channels of one output pixel; only the first n channels count. x points to the first row of the
+ * image. */
 static inline void window_max(const sl_real *x, int64_t row, int64_t C, sl_window h, sl_window w, int kernel, int64_t n,
                               sl_real *y, uint8_t *index) {
   sl_vec best = sl_splat(0);
@@ -76,8 +78,8 @@ static inline sl_veci load_index(const uint8_t *p, int64_t n) {
 #endif
 }
 
-/* dx of one window that is disjoint from the others, and of SL_LANES channels, n of which count: dy at its largest
- * pixel, 0 at the others. dx points to the window. */
+/* Computes dx of one window that is disjoint from the others, for SL_LANES channels, of which only the first n count:
+ * dy at the largest pixel of the window, 0 at the other pixels. dx points to the window. */
 static inline __attribute__((always_inline)) void window_grad(const sl_real *dy, const uint8_t *index, int64_t row,
                                                               int64_t C, int kernel, int64_t n, sl_real *dx) {
   const sl_veci at = load_index(index, n), g = (sl_veci)(n == SL_LANES ? sl_load(dy) : sl_load_n(dy, n, 0));
@@ -113,8 +115,8 @@ static void disjoint_grad(const sl_pool_attr *a, const int64_t *out, const sl_re
   if (bottom < image) memset(dx + bottom, 0, (size_t)(image - bottom) * sizeof *dx);
 }
 
-/* dx of one pixel and SL_LANES channels, n of which count: the sum of dy of those windows h x w of whose pixels it is
- * the largest. dy points to the image's first window. */
+/* Computes dx of one pixel, for SL_LANES channels, of which only the first n count. dx is the sum of dy over those of
+ * the windows h x w in which the pixel is the largest. dy points to the first window of the image. */
 static inline __attribute__((always_inline)) void pixel_grad(const sl_real *dy, const uint8_t *index, int64_t row,
                                                              int64_t C, sl_window h, sl_window w, const sl_pool_attr *a,
                                                              int64_t n, sl_real *dx) {

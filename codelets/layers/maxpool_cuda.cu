@@ -1,4 +1,4 @@
-/* maxpool on a GPU; the meaning is maxpool.c's. */
+/* maxpool on a GPU; computes the same as maxpool.c. */
 #include "codelets/kernels/pool_cuda.h"
 
 template <class I>

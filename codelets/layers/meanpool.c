@@ -1,5 +1,5 @@
-/* meanpool: the mean over all positions of a sample, for images or sequences of any size: y[b, k] is the mean of
- * x[b, ..., k]. Global average pooling (Lin et al. 2014, section 3.2). */
+/* meanpool: the mean over all positions of a sample, for images or sequences of any size: y[b, k] is the mean of x[b,
+ * ..., k]. For images this is global average pooling (Lin et al. 2014, section 3.2). */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 

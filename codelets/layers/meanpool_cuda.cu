@@ -1,4 +1,4 @@
-/* meanpool on a GPU; the meaning is meanpool.c's. */
+/* meanpool on a GPU; computes the same as meanpool.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

@@ -76,7 +76,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 
 static sl_status grad_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_in, (void)n_out;
-  out[0].shape = SL_SHAPE(((const sl_embedding_attr *)attr)->rows, in[0]->shape.dim[2]);
+  out[0].shape = SL_SHAPE(((const sl_positional_attr *)attr)->rows, in[0]->shape.dim[2]);
   out[0].scope = SL_SCOPE_WHOLE;
   return SL_OK;
 }
@@ -89,7 +89,7 @@ static void cost(const sl_call *c, sl_cost *cost) {
 static void grad_cost(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->in[0].shape); }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
-  const sl_embedding_attr attr = {sl_graph_value(graph, node->in[1])->shape.dim[0]};
+  const sl_positional_attr attr = {sl_graph_value(graph, node->in[1])->shape.dim[0]};
   if (need[0]) din[0] = dout[0];
   if (need[1]) din[1] = sl_graph_add1(graph, &sl_op_positional_grad, node->name, &attr, dout, 1);
 }
@@ -107,7 +107,7 @@ const sl_operation sl_op_positional = {
 };
 const sl_operation sl_op_positional_grad = {
     .name = "positional_grad",
-    .attr_bytes = sizeof(sl_embedding_attr),
+    .attr_bytes = sizeof(sl_positional_attr),
     .shape = grad_shape,
     .cost = grad_cost,
     .cpu = SL_KERNELS(positional_grad),

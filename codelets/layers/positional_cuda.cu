@@ -1,4 +1,4 @@
-/* positional on a GPU; the meaning is positional.c's. */
+/* positional on a GPU; computes the same as positional.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

@@ -1,10 +1,10 @@
-/* accuracy on a GPU; computes the same as accuracy.c. The first pass marks each row that is a hit (one byte a row,
- * after the partial sums in scratch memory); the second counts them. */
+/* accuracy on a GPU; computes the same as accuracy.c. The first pass marks each row whose target is among the k largest
+ * logits (one byte a row, after the partial sums in scratch memory). The second pass counts the marks. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* The place of a target in a row with a NaN: beyond any k. */
+/* The place of a target in a row with a NaN. It is larger than any k. */
 constexpr int64_t NEVER = (int64_t)1 << 32;
 
 struct compare {

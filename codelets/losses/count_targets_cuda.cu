@@ -1,4 +1,4 @@
-/* count_targets on a GPU; the meaning is count_targets.c's. */
+/* count_targets on a GPU; computes the same as count_targets.c. */
 #include "codelets/kernels/cuda.h"
 
 namespace {

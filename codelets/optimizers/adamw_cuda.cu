@@ -1,4 +1,5 @@
-/* adamw on a GPU; the meaning is adamw.c's. Guard and clip factor are on the device, so each thread looks at them. */
+/* adamw on a GPU; computes the same as adamw.c. Guard and clip factor lie in the device's memory, so each thread reads
+ * them. */
 #include "codelets/kernels/cuda.h"
 #include "codelets/optimizers/formulas.h"
 

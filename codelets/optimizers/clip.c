@@ -1,5 +1,6 @@
-/* Gradient clipping by global norm. Each row of a gradient gives its sum of squares; one small node adds these up by
- * a fixed binary tree. So the norm has the same bits however the plan cuts gradients and wherever the pieces are. */
+/* Gradient clipping by global norm. One node for each gradient gives the sum of squares of each row; one small node
+ * adds these sums by a fixed binary tree. So the norm has the same bits however the plan cuts gradients and wherever
+ * the pieces are. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
@@ -36,7 +37,8 @@ sl_status SL_KERNEL(row_norms)(const sl_call *c) {
 }
 
 /* Row norms of all gradients, maybe the loss scale S -> min(1, bound / norm), or with S min(1, bound S / norm) / S. A
- * norm that is not finite gives NaN, so that it shows; with S it is an overflow, and gives 0. */
+ * norm that is not finite gives NaN, so that the error shows. With S, such a norm means that gradients overflowed; it
+ * gives 0. */
 sl_status SL_KERNEL(clip_factor)(const sl_call *c) {
   const sl_clip_attr *attr = c->attr;
   tree_sum total = {0};
@@ -79,7 +81,7 @@ static sl_status factor_shape(const void *attr, const sl_value_info *const *in, 
   return SL_OK;
 }
 
-/* The totals over all inputs, and their number of rows. */
+/* CUDA: one total for each input, then one number for each row of the inputs. */
 static size_t factor_scratch_cuda(const sl_call *c) {
   int64_t n = c->n_in;
   for (int i = 0; i < c->n_in; i++)

@@ -5,7 +5,7 @@
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* A row of 32 elements or more: clip.c's 4 x 8 lanes are a warp's threads. */
+/* Rows of 32 elements or more: the 32 threads of a warp are the 4 x 8 lanes of clip.c. */
 struct squares {
   const float *from;
   double *to;
@@ -29,7 +29,7 @@ struct squares {
     if (thread == 0) to[i] = total;
   }
 };
-/* Rows of less than 32 elements, which are added in order: one thread per row. */
+/* Rows of less than 32 elements: one thread per row adds the elements in order. */
 __global__ void short_squares_kernel(const float *from, double *to, int64_t rows, int64_t n) {
   for (int64_t i = sl_cuda_index(); i < rows; i += sl_cuda_stride()) {
     double total = 0;
@@ -78,7 +78,7 @@ extern "C" sl_status sl__row_norms_cuda(const sl_call *c, sl_cuda *cuda) {
   return sl_cuda_launched("row_norms");
 }
 
-/* Scratch: the inputs' totals, then all their rows. */
+/* Scratch memory: one total for each input, then the sums of all rows of the inputs. */
 extern "C" sl_status sl__clip_factor_cuda(const sl_call *c, sl_cuda *cuda) {
   const sl_clip_attr *attr = (const sl_clip_attr *)c->attr;
   const int n_in = c->n_in - (int)attr->scaled;

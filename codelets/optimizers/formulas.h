@@ -1,5 +1,5 @@
-/* The optimizers' updates of one element and the factors in them, written once for the CPU and CUDA. Factors that
- * depend on the step alone are computed in double. Included after math.h or cuda.h. */
+/* The formulas by which the optimizers update one element, and the factors in these formulas, written once for the CPU
+ * and CUDA. Factors that depend on the step alone are computed in double. Included after math.h or cuda.h. */
 #ifndef SL_FORMULAS_H
 #define SL_FORMULAS_H
 
@@ -12,7 +12,8 @@ static SL_FUNCTION int sl_may_update(double guard, const double *clip) {
   return isfinite(guard) && (!clip || (isfinite(*clip) && *clip != 0));
 }
 
-/* The loss scale's state after a step (loss_scale.c). A loss that is not finite ends the run, so it changes nothing. */
+/* The loss scale's state after a step (loss_scale.c). A loss that is not finite ends the run, so it leaves the state
+ * unchanged. */
 static SL_FUNCTION void sl_loss_scale_step(float state[2], double guard, double clip) {
   if (!isfinite(guard)) return;
   state[1] += 1;

@@ -2,9 +2,9 @@
  *   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *   u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay p
  *   p = p - lr |p| / |u| u,   the ratio 1 where one of the norms is 0,
- * as two operations: lamb_moments updates m and v and gives the sums of squares of p and u for each row; lamb adds
- * those up by the tree of clip.c, whatever blocks the rows came in, and updates p. u is never stored: the second
- * computes it again, which costs no more memory traffic than reading it. */
+ * as two operations. lamb_moments updates m and v, and gives the sums of squares of p and u for each row. lamb adds
+ * these sums by the tree of clip.c, however the plan cuts the rows into blocks, and updates p. u is never stored: lamb
+ * recomputes u, which costs no more memory traffic than reading u would. */
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
 #include "codelets/optimizers/formulas.h"
@@ -24,7 +24,7 @@ static __attribute__((noinline)) void moments(const float *gradient, const float
   for (int i = 0; i < SL_CHUNK; i++) u[i] = sl_lamb_moments_element(gradient[i], p[i], &m[i], &v[i], &f);
 }
 
-/* The first n elements of a chunk; the rest of u is 0. */
+/* Takes the first n elements of a chunk; the other elements of u become 0. */
 static void some_moments(int64_t n, const float *g, const float *p, float *m, float *v, float *u,
                          const sl_lamb_factors *f) {
   if (n == SL_CHUNK) {

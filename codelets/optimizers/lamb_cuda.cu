@@ -6,8 +6,8 @@
 namespace {
 __device__ inline bool may(const double *guard, const double *clip) { return sl_may_update(*guard, clip); }
 
-/* A warp per row, 32 elements at once. lamb.c adds squares in 16 lanes: threads 0 to 15 have those of p, 16 to 31 those
- * of u, and the two halves exchange elements. */
+/* One warp per row takes 32 elements at once. lamb.c adds squares in 16 lanes: threads 0 to 15 have the lanes of p,
+ * threads 16 to 31 the lanes of u, and the two halves exchange elements. */
 struct moments {
   const float *p, *g;
   float *m, *v;
@@ -53,7 +53,7 @@ struct moments {
   }
 };
 
-/* The same of a vector, where each element is a row. */
+/* The same for a vector, in which each element is a row. */
 __global__ void vector_kernel(moments l) {
   const bool does = may(l.guard, l.clip);
   sl_lamb_factors f = l.f;
@@ -68,7 +68,7 @@ __global__ void vector_kernel(moments l) {
   }
 }
 
-/* a [n, 2], which it overwrites -> *rate. */
+/* a [n, 2] -> *rate. Overwrites a. */
 __global__ void rate_kernel(double *a, int64_t n, double learning_rate, double *rate) {
   for (int64_t s = 1; s < n; s *= 2) {
     __syncthreads();

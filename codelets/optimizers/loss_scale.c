@@ -1,9 +1,10 @@
-/* Dynamic loss scaling for fp16 (Micikevicius et al. 2018, "Mixed precision training", section 3.2): the loss's
- * gradient is a power of two instead of 1, so that small gradients do not vanish in fp16, whose least positive number
- * is 2^-24. clip_factor divides by the scale, before the update. Gradients that overflow halve the scale, and the step
- * changes nothing else; after SL_LOSS_SCALE_GROWS steps without one the scale doubles.
+/* Dynamic loss scaling for fp16 (Micikevicius et al. 2018, "Mixed precision training", section 3.2): the backward pass
+ * starts from a power of two, the scale, instead of 1, so that small gradients do not vanish in fp16, whose least
+ * positive number is 2^-24. clip_factor divides by the scale before the update. If gradients overflow, the step halves
+ * the scale and changes nothing else. After SL_LOSS_SCALE_GROWS steps without an overflow the scale doubles.
  *
- * The state, F32 [2]: binary logarithm of the scale, less SL_LOSS_SCALE_FIRST; steps since the scale changed. */
+ * The state, F32 [2]: the binary logarithm of the scale, minus SL_LOSS_SCALE_FIRST; the number of steps since the scale
+ * changed. */
 #include <math.h>
 
 #include "codelets/attributes.h"

@@ -1,4 +1,4 @@
-/* loss_scale on a GPU; the meaning is loss_scale.c's. */
+/* loss_scale on a GPU; computes the same as loss_scale.c. */
 #include "codelets/kernels/cuda.h"
 #include "codelets/optimizers/formulas.h"
 

@@ -8,8 +8,8 @@
 #include "codelets/optimizers/formulas.h"
 #include "codelets/training.h"
 
-/* Elements that a kernel's chunk function computes at once. The end of an array goes through it too, padded, so that an
- * element's bits never depend on the cuts of the array. */
+/* Number of elements that a kernel's chunk function computes at once. The end of an array is padded and goes through
+ * the same function, so the bits of an element never depend on how the array is cut. */
 enum { SL_CHUNK = 64 };
 
 /* For a call with `states` state arrays: returns 1 if loss and clip factor are finite and the factor is not 0 (an
@@ -37,7 +37,7 @@ static sl_status optimizer_shape(const void *attr, const sl_value_info *const *i
   return SL_OK;
 }
 
-/* Adds an update of `parameter` with the rule's state tensors, which begin with zeros. */
+/* Adds an update node for `parameter`, with the state tensors of the rule, whose initial values are zeros. */
 static inline void optimizer_add(sl_graph *graph, const sl_optimizer_rule *rule, const sl_operation *op,
                                  const void *attr, sl_value parameter, sl_value gradient, sl_value guard,
                                  sl_value clip) {

@@ -1,5 +1,5 @@
-/* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. As torch.optim.SGD without
- * dampening: v begins at zero, so after the first step it is g (with decay). */
+/* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. The result is that of
+ * torch.optim.SGD without dampening: v begins at zero, so after the first step v is g (with decay). */
 #include "codelets/kernels/math.h"
 #include "codelets/optimizers/formulas.h"
 #include "codelets/optimizers/optimizer.h"

@@ -1,4 +1,5 @@
-/* sgd on a GPU; the meaning is sgd.c's. Guard and clip factor are on the device, so each thread looks at them. */
+/* sgd on a GPU; computes the same as sgd.c. Guard and clip factor lie in the device's memory, so each thread reads
+ * them. */
 #include "codelets/kernels/cuda.h"
 #include "codelets/optimizers/formulas.h"
 

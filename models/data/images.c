@@ -1,4 +1,4 @@
-/* Images: a set of IDX files, for models that tell classes apart. */
+/* Images: a set of IDX files, for models that classify images. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void resize(const sl_model_data *from, sl_model_data *d) { d->height = fr
 
 /* ---- the graph -------------------------------------------------------------------------------------------------- */
 
-/* How many means and deviations there are. */
+/* Number of means and of deviations: one for each channel, or one for all. */
 static int64_t means(int64_t channels) { return channels > SL_MAX_CHANNELS ? 1 : channels; }
 
 static sl_shape shape(const sl_model_data *d) { return SL_SHAPE(d->height, d->width, d->channels); }
@@ -102,7 +102,7 @@ static json_t *to_json(const sl_model_data *d) {
                    reals(d->mean, means(d->channels)), "deviation", reals(d->deviation, means(d->channels)));
 }
 
-/* n numbers, or one that is for all, as older files have it. */
+/* n numbers, or one number that applies to all channels, as in older files. */
 static int read_reals(const json_t *json, int64_t n, double *x) {
   if (json_is_array(json) && (int64_t)json_array_size(json) != n) return 0;
   for (int64_t i = 0; i < n; i++) {

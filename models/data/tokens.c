@@ -1,5 +1,5 @@
-/* Tokens: windows of a text or of token files, for language models. Two kinds that differ in what is learned: the token
- * that follows each one, or the tokens that were masked. */
+/* Tokens: windows of a text or of token files, for language models. There are two kinds: in one the model learns to
+ * predict the next token, in the other the masked tokens. */
 #include "runtime/data/tokens.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ enum { BYTES = 256 };
 
 /* ---- data sets -------------------------------------------------------------------------------------------------- */
 
-/* The file in the first folder of the list, or in the folder of its first file. */
+/* Finds tokenizer.json in the first folder of the list that has one; for a file of the list, the folder of the file
+ * counts. */
 static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   char *list = strdup(paths), *rest = list;
   sl_status status = list ? SL_OK : sl_no_memory("for a path");
@@ -36,8 +37,8 @@ static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   return status;
 }
 
-/* The vocabulary is that of the tokenizer beside the tokens, unless --size or --init gives it. A text has bytes as
- * tokens, even beside a tokenizer. */
+/* The tokenizer beside the tokens gives the vocabulary, unless --size or --init gives it. The tokens of a text are its
+ * bytes, even if a tokenizer lies beside the text. */
 static sl_status take_vocabulary(const sl_data_options *o, const sl_tokens_options *options, sl_data *d) {
   sl_tokens_options any = *options;
   sl_tokens *tokens;
@@ -137,7 +138,7 @@ static int64_t shards(const sl_model *model, const sl_model_data *d, int64_t sam
 
 static sl_shape shape(const sl_model_data *d) { return SL_SHAPE(d->length); }
 
-/* One more than the model reads: the last one is only foretold. */
+/* A window has one token more than the model reads: the last token is only a target. */
 static sl_shape shape_next(const sl_model_data *d) { return SL_SHAPE(d->length + 1); }
 
 static sl_status prepare_next(sl_graph *g, const sl_model *model, const sl_model_data *d, sl_value samples,
@@ -147,7 +148,8 @@ static sl_status prepare_next(sl_graph *g, const sl_model *model, const sl_model
   return SL_OK;
 }
 
-/* The data's own masking, else that of the model's sizes for the data's vocabulary. */
+/* Sets *m to the data's own masking, if the data have one; else to the masking that the model's sizes give for the
+ * data's vocabulary. */
 static sl_status find_masking(const sl_model *model, const sl_model_data *d, sl_masking *m) {
   *m = d->masking;
   if (m->to > 0 || !model->family->masking) return SL_OK;

@@ -19,7 +19,7 @@ void sl_config_clear(sl_config *c) {
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Reads one number for both sides, or a list of two; they must be equal unless `unequal` is 1. */
+/* Reads one number for both sides, or a list of two numbers, which must be equal unless `unequal` is 1. */
 static sl_status read_sides(const char *where, const json_t *value, int unequal, int64_t side[2]) {
   for (size_t i = 0; i < 2; i++) {
     const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
@@ -33,7 +33,7 @@ static sl_status read_sides(const char *where, const json_t *value, int unequal,
                                                  (long long)side[0], (long long)side[1]);
 }
 
-/* Whether the key's words stand for true and false. */
+/* Whether the two words of the key stand for true and false. */
 static int is_boolean(const sl__key *k) {
   return k->words && (strcmp(k->words[0][0], "true") == 0 || strcmp(k->words[0][0], "false") == 0);
 }
@@ -187,7 +187,7 @@ static void differ_in_number(char text[512], const char *what, int64_t a, const 
 
 static const char *name_of(const sl__key *k) { return k->name ? k->name : k->size; }
 
-/* A size as text, by the word of config.json if there is one; "": it is open. */
+/* A size as text: the word of config.json, if the key has words, else the number; "": the size is open. */
 static char *shown(const sl__key *k, const sl_size *s, const void *sizes, char *text, size_t n) {
   sl_size_text(s, sizes, text, n);
   for (int i = 0; k->words && *text && k->words[i][0]; i++)
@@ -198,7 +198,7 @@ static char *shown(const sl__key *k, const sl_size *s, const void *sizes, char *
   return text;
 }
 
-/* Appends the sizes that both sides state and that differ. With `fewer`, b may have fewer positions. */
+/* Appends the sizes that both a and b state and that differ. If `fewer` is 1, b may have fewer positions. */
 static void compare_sizes(const sl_format *f, const void *a, const void *b, const char *other, int fewer,
                           char text[512]) {
   for (const sl__key *k = f->keys; k->size; k++) {
@@ -256,7 +256,7 @@ sl_status sl_config_compare(const sl_config *file, const char *path, const sl_mo
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* A size that config.json has no key for must have the value derived from the other sizes. */
+/* If config.json has no key for a size, the size must have the value that is derived from the other sizes. */
 static sl_status check_unsaid(const sl_format *f, const sl_model *whole) {
   sl_status status = SL_OK;
   sl_model *open, *derived = NULL;

@@ -1,4 +1,5 @@
-/* The formats: tables that map published tensors to ours, with their layouts, and keys of config.json to sizes. */
+/* The formats: tables that map published tensors and their layouts to Starling's tensors, and keys of config.json to
+ * sizes. */
 #include "models/interchange/formats.h"
 
 #define LINEAR(layout, ours, published) \
@@ -12,7 +13,7 @@
     ours ".bias", SL__STACKED, {published "query.bias", published "key.bias", published "value.bias"}, 0            \
   }
 
-/* Lists of names, of pairs of them, and of keys with their values, each with its end. */
+/* These macros make lists of names, of pairs of names, and of keys with values, each with its end. */
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define PAIRS(...) ((const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
 #define VALUES(...) ((const sl__fixed[]){__VA_ARGS__, {NULL, NULL, NULL}})
@@ -82,7 +83,7 @@ static const sl_format gpt2 = {
     .written = VALUES({"bos_token_id", "null", NULL}, {"eos_token_id", "null", NULL}),
 };
 
-/* What config.json says of an encoder, BERT's and ViT's alike. */
+/* The keys of config.json that describe an encoder, in BERT and ViT alike. */
 #define ENCODER_KEYS                                                                                           \
   {"num_hidden_layers", "layers", "12", SL__COUNT, .tensor = "encoder.layer.#.output.dense.weight"},           \
       {"num_attention_heads", "heads", .standard = "12"},                                                      \
@@ -145,7 +146,7 @@ static const sl_format bert = {
     .written = VALUES({"pad_token_id", "0", NULL}),
 };
 
-/* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one more token. */
+/* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one token more. */
 #define VIT_RULES(model, layer)                                                                                     \
   {"cls.weight", SL__PADDED, {model "embeddings.cls_token"}, 3},                                                    \
       {"wpe.weight", SL__PADDED, {model "embeddings.position_embeddings"}, 3},                                      \
@@ -239,7 +240,7 @@ static const sl_format vision = {
     .labels = 1,
 };
 
-/* torchvision's ResNet, whose names are ours. */
+/* torchvision's ResNet. Starling uses the same names. */
 static const sl__rule resnet_rules[] = {{"*", SL__FILTERS, {"*"}, 0}, END};
 static const sl__key resnet_keys[] = {
     {NULL, SL__CHANNELS, NULL, SL__DIM, "conv1.weight", .dim = 1},
@@ -327,5 +328,5 @@ static const sl_format hf_resnet = {
     .labels = 1,
 };
 
-/* A format whose mark also occurs in other formats comes after them. */
+/* If the mark of a format also occurs in other formats, the format comes after these. */
 const sl_format *const sl__formats[] = {&bert, &deit, &vit, &vision, &gpt2, &hf_resnet, &resnet, NULL};

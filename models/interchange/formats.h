@@ -1,12 +1,12 @@
-/* The tables behind interchange: each format's names and layouts of tensors, and where its sizes are found. In names
- * '#' matches a number, '*' any text, and '^' a number that is one less than ours. The matches of one name replace the
- * signs of the other, in order. */
+/* The tables of interchange: the names and layouts of tensors in each format, and where to find the sizes. In names,
+ * '#' matches a number, '*' any text, and '^' a number that is one less than Starling's. The matches of one name
+ * replace the signs of the other name, in order. */
 #ifndef SL_MODELS_FORMATS_H
 #define SL_MODELS_FORMATS_H
 
 #include "models/interchange/interchange.h"
 
-/* The published layout of our tensor. */
+/* The published layout of one of Starling's tensors. */
 typedef enum sl__layout {
   SL__SAME,
   SL__TRANSPOSED, /* [out, in] as [in, out] */
@@ -81,10 +81,11 @@ struct sl_format {
 
 extern const sl_format *const sl__formats[]; /* ended by NULL */
 
-/* Whether name matches the pattern; if so, text becomes `other` with its signs replaced by the matches. */
+/* Whether `name` matches the pattern. If it does, sets `text` to `other`, with the signs in `other` replaced by the
+ * matches. */
 int sl__rename(const char *pattern, const char *name, const char *other, char *text, size_t n);
-/* Whether a published name, without prefix and with today's endings, matches the pattern. number: the first two numbers
- * that '#' and '^' matched; -1: fewer. */
+/* Whether a published name, without its prefix and with current endings, matches the pattern. number: the first two
+ * numbers that '#' and '^' matched; -1: there are fewer. */
 int sl__name_matches(const sl_format *format, const char *pattern, const char *name, int64_t number[2]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Converts published tensors to ours and back by the tables of formats.c. */
+/* Converts published tensors to Starling's tensors and back, by the tables of formats.c. */
 #include "models/interchange/interchange.h"
 
 #include <ctype.h>
@@ -59,7 +59,7 @@ int sl__rename(const char *pattern, const char *name, const char *other, char *t
   return 1;
 }
 
-/* A published name without its optional prefix and with today's ending. */
+/* A published name without its optional prefix, and with the current ending in place of an old one. */
 static const char *plain(const sl_format *f, const char *name, char text[NAME]) {
   const size_t prefix = strlen(f->prefix);
   if (strncmp(name, f->prefix, prefix) == 0) name += prefix;
@@ -171,7 +171,7 @@ static sl_shape padded(const sl_shape *shape, int dims) {
 
 static int filters(const sl__rule *r, const sl_shape *ours) { return r->layout == SL__FILTERS && ours->ndim == 4; }
 
-/* The published shape of one part of our tensor. */
+/* The published shape of one part of a tensor of the network. */
 static sl_shape published_shape(const sl__rule *r, const sl_shape *ours) {
   sl_shape s = *ours;
   switch (r->layout) {
@@ -212,7 +212,8 @@ static void transpose(const float *x, int64_t rows, int64_t columns, float *y) {
     for (int64_t c = 0; c < columns; c++) y[c * rows + r] = x[r * columns + c];
 }
 
-/* Copies a published array, part `part` in the file's layout and shape, into our tensor. */
+/* Copies a published array into a tensor of the network. The array is part `part`, in the layout and shape of the
+ * file. */
 static void take(const sl__rule *r, const sl_shape *ours, const sl_shape *shape, int part, const float *published,
                  float *data) {
   const int64_t n = sl_shape_count(ours);
@@ -263,7 +264,7 @@ typedef struct reading {
 
 static const sl__rule same = {"*", SL__SAME, {"*"}, 0};
 
-/* Whether a tensor of our network has this published name (without prefix). */
+/* Whether a tensor of the network has this published name (without prefix). */
 static int wanted(const reading *r, const char *name) {
   char published[NAME], text[NAME];
   for (sl_value v = 0; v < r->graph->n_values; v++) {
@@ -277,8 +278,8 @@ static int wanted(const reading *r, const char *name) {
   return 0;
 }
 
-/* The published tensor with this name, or the one that is tied to it; -1: neither. A second name that our network has
- * a tensor for is not tied. */
+/* The published tensor with this name, or the published tensor that is tied to this name; -1: there is neither. If the
+ * network has a tensor of its own for the second name, the names are not tied. */
 static int resolve(const reading *r, const char *name) {
   if (!r->format) return sl_weights_find(r->weights, name);
   char text[NAME];
@@ -359,7 +360,8 @@ static int part_of(const sl_format *f, const char *const (*parts)[2], const char
   return -1;
 }
 
-/* Writes one line for each of these parts that the file has, with its tensors, and returns the number of lines. */
+/* For each of these parts that the file has, writes one line with the tensors of the part. Returns the number of
+ * lines. */
 static int tell_parts(reading *r, const char *label, const char *const (*parts)[2]) {
   int lines = 0;
   for (int k = 0; parts && parts[k][0]; k++) {
@@ -487,7 +489,7 @@ void sl_published_clear(sl_published *p) {
   *p = (sl_published){0};
 }
 
-/* data: the store's memory, or `buffer`, which p then owns. */
+/* data points into the memory of the store, or is `buffer`, which p then owns. */
 static sl_status add_array(sl_published *p, const char *name, sl_dtype dtype, const sl_shape *shape, const void *data,
                            void *buffer) {
   p->names[p->n] = strdup(name);

@@ -1,5 +1,5 @@
 /* Interchange: reads and writes weights in the formats of Hugging Face's transformers and torchvision. Tables
- * (formats.c) map names and layouts of tensors; nothing but names, shapes and config.json decides. */
+ * (formats.c) map names and layouts of tensors. Only names, shapes and config.json decide how a tensor is mapped. */
 #ifndef SL_INTERCHANGE_H
 #define SL_INTERCHANGE_H
 
@@ -19,11 +19,13 @@ const char *sl_format_name(const sl_format *format);    /* "gpt2": model_type of
 const char *sl_format_library(const sl_format *format); /* the library that uses these names: "hf" or "torchvision" */
 const sl_family *sl_format_family(const sl_format *format); /* of its networks */
 int sl_format_has_config(const sl_format *format);          /* 1: a config.json belongs to the weights */
-/* Classes of the weights' classifier, or tokens of their vocabulary; 0: the weights lack that tensor. */
+/* Number of classes of the classifier in the weights, or of tokens in their vocabulary; 0: the weights lack that
+ * tensor. */
 int64_t sl_format_classes(const sl_format *format, const sl_weights *weights);
-/* The format of a file's tensors; NULL: none. */
+/* The format of a file's tensors; NULL: the tensors have no known format. */
 const sl_format *sl_format_of_weights(const sl_weights *weights);
-/* A library's format for a model. SL_EUNSUPPORTED names the sizes that it cannot express and the libraries that can. */
+/* The format of a library for a model. SL_EUNSUPPORTED: the error names the sizes that the format cannot express, and
+ * the libraries that can express them. */
 sl_status sl_format_of_model(const sl_model *model, const char *library, const sl_format **format);
 
 /* How weights fit a network: a line for each tensor that does not fit, and counts. */
@@ -39,21 +41,23 @@ void sl_fit_clear(sl_fit *fit);
 /* SL_OK if no tensor is missing, wrong or extra; else SL_EFORMAT with the counts. */
 sl_status sl_fit_status(const sl_fit *fit, const char *path);
 
-/* Reads weights into the store's tensors that are parameters or state of a forward graph (sl_network_evaluation).
- * format NULL: the weights have our own names. store NULL: only compares names and shapes. head: the logits whose own
- * parameters stay as they are, SL_NONE to read them too; SL_EINVAL if the classifier is tied. *fit lists every misfit;
- * the store is unusable if there are any. SL_OK means only that the files could be read. */
+/* Reads weights into the tensors of the store that are parameters or state of a forward graph (sl_network_evaluation).
+ * format NULL: the weights have Starling's own names. store NULL: only compares names and shapes. head: the logits; the
+ * parameters of the classifier that computes them stay unchanged. SL_NONE: reads these parameters, too. SL_EINVAL: the
+ * classifier is tied. *fit lists every misfit; if there is one, the store is unusable. SL_OK means only that the files
+ * could be read. */
 sl_status sl_interchange_read(const sl_weights *weights, const sl_format *format, const sl_graph *graph,
                               sl_store *store, sl_value head, sl_fit *fit);
 
-/* The network's tensors under the format's names and in its layouts. */
+/* The tensors of a network, with the names and in the layouts of a format. */
 typedef struct sl_published {
   sl_named_array *arrays; /* data: the store's memory, or one of buffers */
   char **names;
   void **buffers;
   int n;
 } sl_published;
-/* The caller must keep the store acquired while it uses the arrays. SL_EUNSUPPORTED names a tensor without a rule. */
+/* The caller must keep the store acquired while it uses the arrays. SL_EUNSUPPORTED: the error names a tensor for which
+ * the format has no rule. */
 sl_status sl_interchange_arrays(const sl_format *format, const sl_graph *graph, const sl_store *store,
                                 sl_published *published);
 void sl_published_clear(sl_published *published);
@@ -73,17 +77,18 @@ typedef struct sl_config {
 } sl_config;
 void sl_config_clear(sl_config *config);
 
-/* SL_EFORMAT and SL_EUNSUPPORTED name file, key and value. */
+/* SL_EFORMAT, SL_EUNSUPPORTED: the error names file, key and value. */
 sl_status sl_config_read(const char *path, sl_config *config);
-/* Finds the sizes in names and shapes of the tensors. SL_EUNSUPPORTED names a part that Starling lacks. */
+/* Finds the sizes in names and shapes of the tensors. SL_EUNSUPPORTED: the error names a part that Starling lacks. */
 sl_status sl_config_measure(const sl_format *format, const sl_weights *weights, sl_config *config);
-/* Fills the sizes that config.json (path) leaves open from the measured ones. SL_EFORMAT lists all that differ. */
+/* Fills the sizes that config.json (path) leaves open with the measured sizes. SL_EFORMAT: the error lists all sizes
+ * that differ. */
 sl_status sl_config_take_measured(sl_config *config, const char *path, const sl_config *measured);
-/* Compares the file's sizes (path) with the network's; SL_ESHAPE lists all that differ. The network may have fewer
- * positions than the file. */
+/* Compares the file's sizes (path) with the network's; SL_ESHAPE: the error lists all sizes that differ. The network
+ * may have fewer positions than the file. */
 sl_status sl_config_compare(const sl_config *file, const char *path, const sl_model *model, const sl_model_data *data);
 /* Makes the config.json that transformers' from_pretrained reads; the caller must json_decref(*json). label_names:
- * [data->classes], or NULL. SL_EUNSUPPORTED names a size that config.json cannot express. */
+ * [data->classes], or NULL. SL_EUNSUPPORTED: the error names a size that config.json cannot express. */
 sl_status sl_config_to_json(const sl_format *format, const sl_model *model, const sl_model_data *data,
                             char *const *label_names, json_t **json);
 

@@ -41,7 +41,7 @@ static sl_status complete(void *sizes) {
                                   &s->eps, 1e-12);
 }
 
-/* Random replacements never are the mask token if that is the last token. */
+/* If the mask token is the last token, random replacements are never the mask token. */
 static sl_masking masking(const void *sizes) {
   const sl_bert_size *s = sizes;
   return (sl_masking){.mask = (int32_t)s->mask,

@@ -1,6 +1,7 @@
 /* lenet: two 3x3 convolutions, each max-pooled by 2, and two linear layers (after LeCun et al. 1998).
  *
- * The rectifier follows the pooling, where it has a quarter of the elements to process: max(relu(x)) = relu(max(x)). */
+ * The rectifier comes after the pooling, where it processes a quarter of the elements. The result is the same:
+ * max(relu(x)) = relu(max(x)). */
 #include "models/models.h"
 
 typedef struct lenet_size {

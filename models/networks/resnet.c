@@ -1,6 +1,6 @@
-/* resnet: residual networks (He et al. 2015). The larger models have torchvision's layers, names and initialisation; as
- * there, a bottleneck's stride belongs to its 3x3 convolution (unless the size early_stride is 1). resnet8 is for small
- * images of about 28 x 28. */
+/* resnet: residual networks (He et al. 2015). The larger models have torchvision's layers, names and initialisation. As
+ * in torchvision, the 3x3 convolution of a bottleneck has the stride (unless the size early_stride is 1). resnet8 is
+ * for small images of about 28 x 28. */
 #include <math.h>
 #include <stdio.h>
 
@@ -68,7 +68,7 @@ static const char *in(const char *name, const char *part, char *text) {
   return text;
 }
 
-/* A convolution without bias, normal(sqrt(2 / fan out)) (He et al. 2015b), and its batch normalisation. */
+/* A convolution without bias, whose weights are drawn from normal(0, sqrt(2 / fan out)) (He et al. 2015b). */
 static sl_value conv(const builder *b, const char *name, const char *part, sl_value x, int64_t channels, int kernel,
                      int stride) {
   char text[64];
@@ -82,7 +82,7 @@ static sl_value bn_relu(const builder *b, const char *name, const char *part, sl
   return sl_batchnorm_relu(b->graph, in(name, part, text), x, shortcut, b->over, b->training);
 }
 
-/* activation(batchnorm(x) + shortcut), shortcut SL_NONE: none; NAME is that of the block, "": the stem. */
+/* activation(batchnorm(x) + shortcut). shortcut SL_NONE: no shortcut. name: the name of the block; "": the stem. */
 static sl_value bn_activate(const builder *b, const char *name, const char *part, sl_value x, sl_value shortcut) {
   char text[64];
   if (b->activation == SL_ACTIVATION_RELU) return bn_relu(b, name, part, x, shortcut);
@@ -91,8 +91,8 @@ static sl_value bn_activate(const builder *b, const char *name, const char *part
   return sl__activate(b->graph, in(name, "activation", text), x, b->activation);
 }
 
-/* activation(x + F(x)); x is projected where F changes the shape. inner: channels inside a bottleneck; 0: a basic
- * block. */
+/* activation(x + F(x)); if F changes the shape, x is projected. inner: number of channels inside a bottleneck; 0: a
+ * basic block. */
 static sl_value block(const builder *b, const char *name, sl_value x, int64_t out, int64_t inner, int stride) {
   char text[64];
   const sl_value_info *info = sl_graph_value(b->graph, x);

@@ -19,8 +19,9 @@ typedef struct sl__block {
   sl_value lengths; /* I32 [B], tokens of each sample before its padding; SL_NONE: no padding */
 } sl__block;
 
-/* x + attention, then x + perceptron: F32 [B, T, C] to the same. Parameters NAME.ln_1, NAME.attn.qkv, NAME.attn.proj,
- * NAME.ln_2, NAME.mlp.fc, NAME.mlp.proj, each .weight and .bias (but attn.qkv.bias with unbiased = 1). */
+/* x + attention, then x + perceptron: F32 [B, T, C] to F32 [B, T, C]. Parameters NAME.ln_1, NAME.attn.qkv,
+ * NAME.attn.proj, NAME.ln_2, NAME.mlp.fc, NAME.mlp.proj, each .weight and .bias (but attn.qkv.bias with unbiased =
+ * 1). */
 sl_value sl__transformer_block(sl_graph *graph, const char *name, sl_value x, const sl__block *block);
 
 /* A linear layer with weights from normal(0, deviation) and biases 0. */

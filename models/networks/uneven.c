@@ -1,8 +1,8 @@
 /* uneven: a deep path of short tasks beside wide paths of long tasks, for images of ten classes. It shows differences
- * between schedulers. The deep path applies layernorm and gelu in turn: a chain that no parallelism shortens, forward
- * or backward, with hardly any parameters. The wide paths are independent of the chain and of one another, and ready at
- * once. A scheduler that takes tasks in the order in which they became ready computes the wide paths first, and then
- * the chain with one worker. */
+ * between schedulers. The deep path applies layernorm and gelu in turn. It is a chain, forward and backward, so
+ * parallelism cannot shorten it; it has hardly any parameters. The wide paths are independent of the chain and of one
+ * another, and all are ready at the beginning. A scheduler that takes tasks in the order in which they became ready
+ * computes the wide paths first, and then the chain with one worker. */
 #include <stdio.h>
 
 #include "models/models.h"

@@ -1,7 +1,7 @@
 /* vit: vision transformers (Dosovitskiy et al. 2021). Square patches of an image are a transformer's tokens; the
  * classifier reads a class token in front of them. The list's sizes are the paper's, the layers those of Hugging Face's
- * ViTForImageClassification. vit-tiny trains on small images in minutes. Two convolutions make its patches: from little
- * data, a transformer learns only slowly which pixels are neighbours.
+ * ViTForImageClassification. vit-tiny trains on small images in minutes. In vit-tiny two convolutions make the patches,
+ * because from little data a transformer learns only slowly which pixels are neighbours.
  *
  * The last block's perceptron processes the class token alone, because nothing reads its results for the other tokens.
  */
@@ -40,7 +40,7 @@ static sl_value convolution(sl_graph *g, const char *layer, sl_value x, int64_t 
                         &(sl_layer_init){{SL_INIT_NORMAL, deviation}, {SL_INIT_CONSTANT, 0}});
 }
 
-/* [B, H, W, channels] to one token for each patch. */
+/* Turns images [B, H, W, channels] into tokens, one for each patch. */
 static sl_value patches(sl_graph *g, sl_value x, const sl_vit_size *s, double deviation) {
   if (s->stem > 0) {
     x = sl_relu(g, "stem", convolution(g, "stem", x, s->stem, 3, 2, 1, STEM_DEVIATION));
@@ -57,7 +57,8 @@ sl_value sl_vit(sl_graph *g, sl_value x, const sl_model_data *data, const sl_vit
   sl_vit_size s = *size;
   const sl_status status = complete(&s);
   if (status != SL_OK) return sl_graph_fail(g, status, "h"), SL_NONE;
-  /* The paper's 0.02 is for 768 inputs; narrower layers need more, or they hardly learn at first. */
+  /* The deviation 0.02 of the paper is for 768 inputs. Narrower layers need a larger deviation, or they hardly learn at
+   * first. */
   const double deviation = s.width < 768 ? DEVIATION * sqrt(768.0 / (double)s.width) : DEVIATION;
   sl__block block = {.heads = (int)s.heads,
                      .width = s.width,

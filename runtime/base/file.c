@@ -22,8 +22,8 @@ struct sl_file {
   size_t unsynced; /* bytes written since the last fdatasync */
 };
 
-/* Limits on the bytes of a write and of an fsync: calls stay short even on a slow disk, so that long ones show a
- * hanging disk. */
+/* Limits on the bytes of a write and of an fsync: calls stay short even on a slow disk, so that a long call means that
+ * the disk hangs. */
 enum { MOST_BYTES = 1 << 26, MOST_UNSYNCED = 1 << 28 };
 
 static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, sl_file_sync(fd)); }
@@ -40,8 +40,8 @@ static int open_again(const char *path, int flags, unsigned mode) {
 static int (*told_to_stop)(void);
 void sl_file_wait_until(int (*told)(void)) { told_to_stop = told; }
 
-/* Opens a pipe when its other end is open. open() itself would wait on through a signal whose handler has SA_RESTART.
- */
+/* Opens a pipe when its other end is open. open() itself would keep waiting after a signal whose handler has
+ * SA_RESTART. */
 static int open_pipe(const char *path, int flags) {
   enum { LOOK_MS = 50 };
   const int reads = (flags & O_ACCMODE) == O_RDONLY;
@@ -186,8 +186,9 @@ static int is_descriptor(const char *path, int *own) {
   return is;
 }
 
-/* Resolves symbolic links, even if the final target does not exist, but not the link of a descriptor, whose text may
- * name a file that is gone or none at all: *target is that link then. The caller frees *target. */
+/* Resolves symbolic links, even if the final target does not exist. Does not resolve the link of a descriptor, because
+ * its text may name a file that is gone or no file at all; *target is then the link itself. The caller frees *target.
+ */
 static sl_status follow_links(const char *path, char **target, int *descriptor, int *own) {
   enum { MOST_LINKS = 40 };
   char link[PATH_MAX];

@@ -1,8 +1,9 @@
 /* Reads and writes whole files. A reader sees the old content or the new one, never a part: new content goes to a
  * temporary file in the same folder, which is synchronised and renamed. After a failure, such as a full disk, the
  * temporary file is removed and the old file stays. Symbolic links are followed. Devices, pipes and descriptors, such
- * as /dev/null and /dev/stdout, are written directly; of a file that is open as one, what is there stays. Errors name
- * the path and the cause; SL_EWRITE means a full disk, a quota, a limit of file size, or a failing disk. */
+ * as /dev/null and /dev/stdout, are written directly. If a descriptor leads to an open file, the file's earlier content
+ * stays. Errors name the path and the cause; SL_EWRITE means a full disk, a quota, a limit of file size, or a failing
+ * disk. */
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
@@ -35,7 +36,7 @@ sl_status sl_file_commit(sl_file *file);
 /* Removes the temporary and frees file; NULL is allowed. */
 void sl_file_discard(sl_file *file);
 
-/* Removes what a killed process of this host left of writing path. */
+/* Removes the temporary files that killed processes of this host left behind when they wrote path. */
 void sl_file_tidy(const char *path);
 
 /* sl_file_create, sl_file_write and sl_file_commit in one call. */
@@ -45,14 +46,15 @@ sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
  * SL_EIO. */
 sl_status sl_file_failed(const char *what, const char *path, int error);
 
-/* open, fsync and fdatasync, repeated after a signal (EINTR). mode: of a file that open makes. The watch (activity.h)
- * sees open, except of a pipe or device, which may take as long as it likes. As the system's: -1 and errno. */
+/* open, fsync and fdatasync, repeated after a signal (EINTR). mode: permissions of a file that open creates. The watch
+ * (activity.h) sees open, except for a pipe or device, which may take any time. On failure they return -1 and set
+ * errno, like the system's calls. */
 int sl_file_open(const char *path, int flags, unsigned mode);
-/* From now on, sl_file_open ends the wait for the other end of a pipe, with EINTR, once told() is true: signals were
- * caught. The functions here that open a pipe fail with SL_EINTERRUPTED then. */
+/* From now on, when told() returns true (a signal was caught), sl_file_open stops waiting for the other end of a pipe
+ * and fails with EINTR. The functions of this file that open a pipe then fail with SL_EINTERRUPTED. */
 void sl_file_wait_until(int (*told)(void));
-/* Opens a file that Starling wrote, such as those of a run directory, which must be regular: nothing waits for a pipe
- * in its place. SL_ENOTFOUND, SL_EIO, SL_EWRITE. */
+/* Opens a file that Starling wrote, such as a file of a run directory. It must be a regular file, so that nothing waits
+ * for a pipe in its place. SL_ENOTFOUND, SL_EIO, SL_EWRITE. */
 sl_status sl_file_open_regular(const char *path, int flags, unsigned mode, int *fd);
 /* SL_EIO if something other than a regular file, or a link to one, is at path. */
 sl_status sl_file_check_regular(const char *path);
@@ -70,10 +72,10 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
  * support this (EINVAL). */
 sl_status sl_folder_sync(const char *folder);
 
-/* read, likewise. */
+/* read, repeated after a signal. The watch sees it if the file is regular. */
 ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n);
-/* opendir and readdir of the folder at path, likewise. NULL with *error 0 is the folder's end, else *error is an errno.
- */
+/* opendir and readdir of the folder at path, which the watch sees. sl_folder_next returns NULL at the folder's end
+ * (*error 0) and after a failure (*error is an errno). */
 DIR *sl_folder_open(const char *path);
 struct dirent *sl_folder_next(DIR *folder, const char *path, int *error);
 

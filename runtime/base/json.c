@@ -1,8 +1,8 @@
 /* JSON files by jansson, and its memory.
  *
- * jansson 2.14 does not withstand a failed allocation: constructors leave out what they could not make, and its parser
- * ends the process. So an allocation that fails is served from a reserve. Where that is used up, too, the thread
- * remembers it: the next function here that reads or writes JSON on this thread fails. */
+ * jansson 2.14 does not withstand a failed allocation: its constructors leave out values that they could not make, and
+ * its parser ends the process. So an allocation that fails is served from a reserve. If the reserve is used up too, the
+ * thread remembers this, and the next function of this file that reads or writes JSON on this thread fails. */
 #include "runtime/base/json.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* JSON by jansson, read strictly (duplicate keys rejected); files are written atomically. Use these functions in place
- * of jansson's own: when memory runs out, jansson leaves out keys without an error. Here its allocations have a
- * reserve, and a value for which that did not suffice, either, is not written: SL_ENOMEM. */
+ * of jansson's own: when memory runs out, jansson leaves out keys without an error. Here jansson's allocations have a
+ * reserve. If the reserve does not suffice either, the value is not written, and the function fails with SL_ENOMEM. */
 #ifndef SL_JSON_H
 #define SL_JSON_H
 
@@ -23,7 +23,7 @@ sl_status sl_json_read_regular(const char *path, json_t **value);
 /* The value as text, with jansson's flags for encoding. The caller must free() it. NULL: out of memory, or value is
  * NULL. */
 char *sl_json_text(const json_t *value, size_t flags);
-/* Prints indented text and a newline; real numbers with so many digits. SL_ENOMEM, also where value is NULL. */
+/* Prints indented text and a newline. Real numbers have `digits` digits. SL_ENOMEM, also where value is NULL. */
 sl_status sl_json_print(FILE *to, const json_t *value, int digits);
 /* Writes indented text, keys in the order of insertion. The caller keeps its reference. A NULL value, which a failed
  * constructor such as json_real(NAN) returns, is SL_EINVAL. */

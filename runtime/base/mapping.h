@@ -23,8 +23,8 @@ void sl_mapping_close(sl_mapping *mapping); /* NULL is allowed; no thread may be
 
 const uint8_t *sl_mapping_data(const sl_mapping *mapping);
 
-/* As given to sl_mapping_open. A thread that reads the data says so (sl_activity_begin_call), a piece of at most
- * SL_MAPPING_PIECE bytes at a time: its disk may keep each access. */
+/* The path given to sl_mapping_open. A thread that reads the data calls sl_activity_begin_call for each piece of at
+ * most SL_MAPPING_PIECE bytes, because the disk may delay each access. */
 const char *sl_mapping_path(const sl_mapping *mapping);
 enum { SL_MAPPING_PIECE = 1 << 20 };
 

@@ -14,12 +14,12 @@ int sl_text_is_utf8(const char *text);
  * without U+0000 to U+001F, U+007F to U+009F, the controls of right-to-left text (U+202E and others), and the
  * separators of lines and paragraphs (U+2028, U+2029). */
 int sl_text_is_plain(const char *text);
-/* Replaces control characters other than tab and line feed by '?' for each byte, in place. Other bytes stay, also
+/* Replaces each byte of a control character other than tab and line feed by '?', in place. Other bytes stay, even
  * invalid ones. */
 void sl_text_disarm(char *text);
 /* printf to standard output, disarmed: for text with names from outside. */
 void sl_text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Replaces each byte of the text that is neither UTF-8 nor harmless (sl_text_is_plain) by '?', in place. */
+/* Replaces by '?', in place, each byte of the text that is not part of a character that sl_text_is_plain accepts. */
 void sl_text_make_plain(char *text);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /* A labelled image set: a directory of IDX files, checked as a whole when opened. Pixels are held in memory as bytes;
  * large uncompressed files are mapped instead.
  *
- * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Any other name will
- * do that contains "images" or "labels", "idx", and "train", "t10k" or "test". idx3 images are [n, H, W], idx4 are [n,
- * H, W, C]. The test pair may be missing. labels.txt, if there, names the classes, one a line. */
+ * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. A file may also have
+ * any other name that contains "images" or "labels", and "idx", and one of "train", "t10k" and "test". idx3 images are
+ * [n, H, W], idx4 are [n, H, W, C]. The test pair may be missing. If labels.txt exists, it names the classes, one per
+ * line. */
 #ifndef SL_DATASET_H
 #define SL_DATASET_H
 

@@ -4,8 +4,8 @@
  * Training order is one endless stream of samples: epoch 0's permutation of all samples, then epoch 1's, and so on. A
  * batch is the next `batch` samples of that stream, so it may cross the border of two epochs; no epoch drops or repeats
  * a sample. The cursor (samples consumed so far, over all ranks) is the loader's whole state: a loader started at
- * cursor c yields what an older one would have after c samples. Evaluation is one pass in order, the last batch padded.
- * Training images may be augmented, depending on seed, epoch and sample alone.
+ * cursor c returns the same batches as an older loader after c samples. Evaluation is one pass in order, the last batch
+ * padded. Training images may be augmented, depending on seed, epoch and sample alone.
  *
  * All functions are called by one thread (or one at a time). */
 #ifndef SL_LOADER_H
@@ -70,8 +70,8 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **loader)
  * SL_EINVAL: the caller holds all slots. A failure of the source is returned in place of the batch that it hit; after
  * it, rewind or destroy the loader. */
 sl_status sl_loader_next(sl_loader *loader, sl_batch **batch);
-/* The batch that sl_loader_next would return, if it is ready; else NULL. It stays the loader's, and keeps its content
- * until it is returned and released, or the loader is rewound. */
+/* The batch that sl_loader_next would return, if it is ready; else NULL. The loader keeps ownership. The content stays
+ * until sl_loader_next has returned the batch and the caller has released it, or until the loader is rewound. */
 const sl_batch *sl_loader_peek(sl_loader *loader);
 /* Returns a slot to the loader. Slots may be returned in any order. */
 void sl_loader_release(sl_loader *loader, sl_batch *batch);

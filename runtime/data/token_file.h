@@ -26,8 +26,8 @@ typedef struct sl_token_file sl_token_file;
 
 /* bits: 16 or 32. SL_EINVAL, SL_EIO. */
 sl_status sl_token_file_create(const char *path, int bits, sl_token_file **file);
-/* SL_EINVAL: an id that is negative or does not fit into 16 bits, or more than 2^31 - 1 tokens, more than the header
- * can count. After a failure only sl_token_file_discard is useful. */
+/* SL_EINVAL: an id that is negative or does not fit into 16 bits, or more than 2^31 - 1 tokens, which the header cannot
+ * count. After a failure, call only sl_token_file_discard. */
 sl_status sl_token_file_append(sl_token_file *file, const int32_t *tokens, size_t n);
 int64_t sl_token_file_count(const sl_token_file *file); /* tokens so far */
 /* Writes the count, puts the file at its path and frees file, also on failure. */

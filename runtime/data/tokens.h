@@ -1,8 +1,8 @@
 /* A token set: files of token ids, or of text whose bytes are the tokens, mapped into memory and checked whole when
  * opened. Samples are windows of consecutive tokens; each window lies within one file.
  *
- * A file that begins with a token file's magic (runtime/data/token_file.h) is a token file; one named .bin must be; all
- * others are text. */
+ * A file that begins with a token file's magic (runtime/data/token_file.h) is a token file. A file named .bin must be a
+ * token file. All other files are text. */
 #ifndef SL_TOKENS_H
 #define SL_TOKENS_H
 

@@ -4,13 +4,14 @@
  *
  * bf16: each float rounded to its upper 16 bits (to nearest, ties to even), half the bytes. top-k (Aji and Heafield
  * 2017): the k = ceil(fraction n) floats of the largest magnitude, rounded in the same way, then their indices in the
- * code of Elias (1974) and Fano (1971): min over l of k (l + 1) + n / 2^l bits. At a fraction of 1% each float takes
- * 3.1 bytes in all. Of equal magnitudes (upper 16 bits) the first ones are sent, so a message depends only on its
- * floats.
+ * code of Elias (1974) and Fano (1971): min over l of k (l + 1) + n / 2^l bits. At a fraction of 1% each float that is
+ * sent takes 3.1 bytes in all. Of equal magnitudes (upper 16 bits) the first ones are sent, so a message depends only
+ * on its floats.
  *
  * During warm-up the fraction is larger, because omissions cost most in the first rounds (Lin et al. 2018, Deep
- * Gradient Compression): it begins at a quarter and is halved. For sums the fraction is twice as large, since they hold
- * the choices of all other nodes and everything of the leader's own (docs/performance.md has the figures). */
+ * Gradient Compression): it begins at a quarter and is halved. For sums the fraction is twice as large, because a sum
+ * holds the floats that all other nodes chose and all floats of the leader's own node (docs/performance.md has the
+ * figures). */
 #ifndef SL_COMPRESS_H
 #define SL_COMPRESS_H
 

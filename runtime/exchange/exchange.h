@@ -5,10 +5,11 @@
  *
  * The arrays that move together are a bucket. Buckets are declared once and posted once in every round (a training
  * step), from any thread, in any order. One thread of the exchange carries them out: within a group one after another
- * in the order in which they were added, between groups in any order. Messages from one rank to another are a group of
- * their own, and those of the other direction another one. So nothing can deadlock if all ranks add their
- * buckets in the order of one topological order of the step: of all unfinished buckets, the first in that order is the
- * next of its group on every rank, and nothing that its ranks must compute for it waits for a later one. */
+ * in the order in which they were added, between groups in any order. The messages from one rank to another form a
+ * group of their own, and the messages in the other direction form another group. So no deadlock is possible if all
+ * ranks add their buckets in one topological order of the step. To see this, take the first unfinished bucket in that
+ * order. It is the next bucket of its group on every rank, and no task that its ranks must run for it waits for a later
+ * bucket. */
 #ifndef SL_EXCHANGE_H
 #define SL_EXCHANGE_H
 
@@ -67,9 +68,9 @@ typedef struct sl_exchange_options {
   int ncpus;                    /* 0: not bound */
 } sl_exchange_options;
 
-/* Collective functions return the same status on all ranks, whichever rank failed: sl_exchange_create and
- * sl_exchange_allocate on all ranks, sl_exchange_group on all ranks, sl_exchange_add on the ranks of the group (SEND
- * and RECEIVE: on the two). Errors: SL_EINVAL, SL_ENOMEM, SL_EMPI, SL_EIO (no thread). After an error the exchange can
+/* Collective functions return the same status on all ranks that call them, whichever rank failed. All ranks call
+ * sl_exchange_create, sl_exchange_allocate and sl_exchange_group; the ranks of the group call sl_exchange_add (SEND and
+ * RECEIVE: the two ranks). Errors: SL_EINVAL, SL_ENOMEM, SL_EMPI, SL_EIO (no thread). After an error the exchange can
  * only be destroyed. */
 
 /* Collective. SL_EINVAL also where a rank has no leaf. */
@@ -78,25 +79,26 @@ sl_status sl_exchange_create(const sl_exchange_options *options, sl_exchange **e
 void sl_exchange_destroy(sl_exchange *exchange);
 
 /* Collective over all ranks; before the first sl_exchange_add. Declares the group that this rank belongs to: rank[n]
- * are ascending ranks of the exchange, this one among them; all members pass the same. So one call on all ranks forms
- * several groups, such as the rows of a mesh. n = 0: this rank is in none. leaves, first[n + 1]: the tree of the
+ * are ascending ranks of the exchange, this one among them; all members pass the same list. So one call on all ranks
+ * forms several groups, such as the rows of a mesh. n = 0: this rank is in none. leaves, first[n + 1]: the tree of the
  * group's sums and which leaves each member owns; first NULL: one leaf a member. *group is the number for
  * sl_exchange_move.group, the same on all ranks. */
 sl_status sl_exchange_group(sl_exchange *exchange, const int *rank, int n, int leaves, const int *first, int *group);
 
-/* Collective, once, before sl_exchange_add. Memory for values that move; lives as long as the exchange; contents
- * undefined. Where the ranks of a group share it (shares_memory), buckets that lie in it move without a copy. */
+/* Allocates memory for values that move. Collective, once, before sl_exchange_add. The memory lives as long as the
+ * exchange; its contents are undefined. Where the ranks of a group share it (shares_memory), buckets that lie in it
+ * move without a copy. */
 sl_status sl_exchange_allocate(sl_exchange *exchange, size_t bytes, void **memory);
 
-/* Collective over the move's ranks, before the first post; with the same arguments but for addresses. Declares a
- * bucket; *bucket is its number on this rank, from 0. The memory must outlive the exchange. dtype: F32 or F64 for SUM,
- * any for the others, which move bytes. n = 0 (not for SUM): nothing moves, and the bucket ends when all ranks of the
- * group on this node have posted it: a barrier for memory that they share. */
+/* Declares a bucket. Collective over the move's ranks, before the first post; all of them pass the same arguments,
+ * except for addresses. *bucket is its number on this rank, from 0. The memory must outlive the exchange. dtype: F32 or
+ * F64 for SUM, any for the others, which move bytes. n = 0 (not for SUM): nothing moves, and the bucket ends when all
+ * ranks of the group on this node have posted it: a barrier for memory that they share. */
 sl_status sl_exchange_add(sl_exchange *exchange, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch,
                           int n, int *bucket);
 /* Marks a bucket ready: its data are final and may be overwritten. The exchange's thread calls done(arg) when this rank
- * has its results and nobody reads its memory any more; done must not wait. Each bucket once a round; the next round
- * begins when all buckets of this one have been posted. Any thread. */
+ * has its results and nobody reads its memory any more; done must not wait. Post each bucket once a round; the next
+ * round begins when all buckets of this round have been posted. Any thread may post. */
 void sl_exchange_post(sl_exchange *exchange, int bucket, void (*done)(void *arg), void *arg);
 /* Waits until all posted buckets have ended. Returns the first failure; after one nothing moves any more. */
 sl_status sl_exchange_wait(sl_exchange *exchange);
@@ -106,8 +108,8 @@ int sl_exchange_items(const sl_exchange *exchange, int group); /* partial sums o
 int sl_exchange_nodes(const sl_exchange *exchange);            /* sets of ranks that share memory */
 /* Bytes that this rank has sent to other nodes. Between rounds. */
 uint64_t sl_exchange_sent(const sl_exchange *exchange);
-/* Resident bytes of this rank for the exchange, without its own sl_exchange_allocate: buffers, and the part of other
- * ranks' shared memory that this rank touches. */
+/* Resident bytes of this rank for the exchange, without the memory of its own sl_exchange_allocate: buffers, and the
+ * part of other ranks' shared memory that this rank touches. */
 size_t sl_exchange_memory(const sl_exchange *exchange);
 /* Names the ranks that a stalled exchange waits for: sets *bucket to the bucket that waits (-1: none is under way) and
  * late[ranks] to 1 for each such rank of the exchange. Returns their number; 0 with a bucket: unknown. If it waits for

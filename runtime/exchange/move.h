@@ -25,10 +25,10 @@ enum {
   SL_EXCHANGE_PARTS = -2 /* as rank of SUM (reduce-scatter): the sum of each part goes to the part's rank */
 };
 
-/* Among three nodes or more, a COPY, or a SUM for one rank, of at least so many bytes is relayed. COPY: the node of
- * `rank` sends each other node one part, and the nodes send their parts to one another. SUM: every node adds up one
- * part and sends it to the node of `rank`. So that node moves the bytes twice, and not once for each other node
- * (scatter and allgather: Thakur, Rabenseifner, Gropp 2005). Shorter moves go directly, which saves a latency. */
+/* With three or more nodes, a COPY or a SUM for one rank is relayed if it has at least this many bytes. COPY: the node
+ * of `rank` sends each other node one part, and the nodes send their parts to one another. SUM: every node adds up one
+ * part and sends it to the node of `rank`. So the node of `rank` moves the bytes twice instead of once for each other
+ * node (scatter and allgather: Thakur, Rabenseifner, Gropp 2005). Shorter moves go directly, which saves a latency. */
 enum { SL_EXCHANGE_RELAYED_BYTES = 16384 };
 
 typedef struct sl_exchange_move {

@@ -1,9 +1,9 @@
 /* The exchange by MPI: sums by MPI_Iallreduce or MPI_Ireduce, other moves by MPI_Ibcast, MPI_Isend and MPI_Irecv.
  *
  * A rank adds up its own items in the order of leaves, but MPI chooses the order over ranks: a sum's bits depend on
- * that order and on the number of ranks. It is there for comparison with the fixed tree (tree.c). The thread begins the
- * buckets of a group in their order, since MPI requires the same order on all ranks, and then tests them until they
- * end, since MPI makes little progress otherwise. */
+ * that order and on the number of ranks. This implementation serves for comparison with the fixed tree (tree.c). The
+ * thread begins the buckets of a group in their order, since MPI requires the same order on all ranks, and then tests
+ * them until they end, since MPI makes little progress otherwise. */
 #include "runtime/exchange/mpi.h"
 
 #include <limits.h>

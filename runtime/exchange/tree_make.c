@@ -74,8 +74,8 @@ static size_t window_of(const sl__tree *t, int local, const char *address) {
   return (uintptr_t)address / WINDOW - (uintptr_t)t->base_of[local] / WINDOW;
 }
 
-/* Marks the windows of other ranks' arenas that hold elements [from, to) of the bucket. only: of this rank of the node
- * alone; -1: of all. */
+/* Marks the windows of other ranks' arenas that hold elements [from, to) of the bucket. only: the rank of the node
+ * whose windows are marked; -1: all ranks. */
 static void touch(sl__tree *t, const sl__lane *l, const sl__cargo *c, int64_t from, int64_t to, int only) {
   const sl__bucket *b = c->b;
   for (int s = 0; s < b->n; s++) {

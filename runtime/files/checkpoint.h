@@ -47,8 +47,8 @@ const char *sl_checkpoint_file(const sl_checkpoint *checkpoint, int i);
 /* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed meanwhile). */
 sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data);
 
-/* Reads a whole file: returns its size, and its checksum in the form of manifests. fresh: reads from the disk, as far
- * as the system drops its cache. SL_EFORMAT (no such file), SL_EIO, SL_ENOMEM. */
+/* Reads a whole file: returns its size, and its checksum in the form of manifests. fresh: reads from the disk instead
+ * of the system's cache, as far as the system drops the cached pages. SL_EFORMAT (no such file), SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char text[17]);
 
 /* ---- for writing and tidying up --------------------------------------------------------------------------------- */

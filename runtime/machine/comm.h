@@ -1,5 +1,5 @@
-/* The runtime's MPI communicators, and MPI errors as statuses. Apart from runtime.h, so that only files that
- * communicate need <mpi.h>. */
+/* The runtime's MPI communicators, and MPI errors as statuses. This header is separate from runtime.h, so that only
+ * files that communicate need <mpi.h>. */
 #ifndef SL_COMM_H
 #define SL_COMM_H
 
@@ -20,8 +20,9 @@ MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
  * network, sets UCX_RNDV_THRESH to 2mb unless it is set. MPICH then sends the exchange's messages without asking the
  * receiver first: over TCP they use 94% of a link instead of 68% (docs/performance.md). */
 sl_status sl_comm_start(int *level);
-/* Threads other than the main one call MPI only between these two. sl_comm_close waits until none is inside and then
- * blocks them for ever, so that the main thread can call MPI_Finalize while they still run. */
+/* Threads other than the main thread call MPI only between sl_comm_enter and sl_comm_leave. sl_comm_close waits until
+ * no thread is between the two and then blocks them for ever, so that the main thread can call MPI_Finalize while they
+ * still run. */
 void sl_comm_enter(void);
 void sl_comm_leave(void);
 void sl_comm_close(void);

@@ -50,8 +50,8 @@ void sl_runtime_end_mpi(void);
 
 sl_runtime *sl_runtime_current(void); /* the running one, or NULL */
 
-/* Abandons StarPU while it holds tasks that will never run, so that it can neither shut down nor release their data.
- * After this call StarPU is not used, destroy functions free no memory, and the process should end. */
+/* Abandons StarPU, which holds tasks that will never run and so can neither shut down nor release their data. After
+ * this call StarPU is not used, destroy functions free no memory, and the process should end. */
 void sl_runtime_abandon(sl_runtime *runtime);
 int sl_runtime_abandoned(void);
 

@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 /* ---- blocks of host memory ----
- * Where GPUs take part they are pinned, so that copies run beside kernels. With offloading they are mapped files of a
- * folder: the operating system keeps in memory what is used, and the rest is on disk. In simulations they are addresses
- * without memory: nothing may be read or written there. */
+ * If GPUs take part, blocks are pinned, so that copies overlap with kernels. With offloading, blocks are memory-mapped
+ * files in a folder: the operating system keeps the pages in use in memory and the others on disk. In simulations,
+ * blocks are addresses without memory, which nothing may read or write. */
 
 typedef struct sl_block {
   void *data; /* 64-byte aligned; on a huge-page boundary from 4 MB on; NULL: no block */

@@ -1,5 +1,5 @@
-/* What moves between memory nodes and what they hold: host memory, each GPU's memory, and NUMA nodes if StarPU
- * distinguishes them. StarPU numbers them; 0 is the host's. Needs a runtime. */
+/* Copies between memory nodes, and the bytes that memory nodes hold. Memory nodes are host memory, each GPU's memory,
+ * and NUMA nodes if StarPU distinguishes them. StarPU numbers them; 0 is host memory. Needs a runtime. */
 #ifndef SL_TRANSFERS_H
 #define SL_TRANSFERS_H
 
@@ -36,7 +36,7 @@ sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n);
 /* The most bytes of the memory node that StarPU has held for data since the last sl_transfers_peak_restart, as seen
  * after each of its allocations there. */
 size_t sl_transfers_peak(int node);
-/* Call between steps: from now on the peaks are those of what is allocated from here, what lies there now included. */
+/* Restarts the peaks of all memory nodes, from the bytes that each holds now. Call between steps. */
 void sl_transfers_peak_restart(void);
 
 #ifdef __cplusplus

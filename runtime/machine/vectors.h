@@ -1,4 +1,4 @@
-/* StarPU's vectors, as all data of Starling are registered. */
+/* Registers data with StarPU. All data of Starling are StarPU vectors. */
 #ifndef SL_VECTORS_H
 #define SL_VECTORS_H
 

@@ -1,10 +1,10 @@
 /* Mutexes and condition variables of simulated threads, in place of SimGrid's.
  *
- * StarPU locks some mutexes of every worker for every task. SimGrid's cost a switch to its scheduler each, and with 128
- * workers took nine tenths of a simulation's time. But simulated threads (actors) run one at a time, and are switched
- * only in calls to SimGrid. So a free mutex is taken by setting a flag, and only a thread that must wait is suspended.
- * Waiting threads go on in the order in which they came. The functions have the names and types of SimGrid's, and
- * StarPU's library finds those of the program first. */
+ * StarPU locks some mutexes of every worker for every task. Each use of a SimGrid mutex costs a switch to SimGrid's
+ * scheduler; with 128 workers this took nine tenths of a simulation's time. But simulated threads (actors) run one at a
+ * time, and are switched only in calls to SimGrid. So a thread takes a free mutex by setting a flag, and only a thread
+ * that must wait is suspended. Waiting threads go on in the order in which they came. The functions have the names and
+ * types of SimGrid's, and StarPU's library finds those of the program first. */
 #include <simgrid/actor.h>
 #include <simgrid/cond.h>
 #include <simgrid/mutex.h>
@@ -38,7 +38,7 @@ static void enter(queue *q, waiter *me) {
   q->last = me;
 }
 
-/* A call between entering and this one may have let another thread run, which took the waiter out already. */
+/* Another thread may have run since the waiter entered the queue, and may have taken it out already. */
 static void await(waiter *me) {
   while (!me->woken) sg_actor_suspend(me->actor);
 }

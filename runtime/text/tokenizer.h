@@ -56,7 +56,7 @@ sl_status sl_tokenizer_decode(const sl_tokenizer *tokenizer, const int32_t *toke
                               size_t *bytes);
 /* Writes a tokenizer.json that Hugging Face's tokenizers read. "bytes" becomes a BPE without merges. */
 sl_status sl_tokenizer_save(const sl_tokenizer *tokenizer, const char *path);
-/* What it writes; the caller frees it. SL_ENOMEM. */
+/* The text that sl_tokenizer_save writes; the caller frees it. SL_ENOMEM. */
 sl_status sl_tokenizer_text(const sl_tokenizer *tokenizer, char **text);
 
 /* Learning a byte-level BPE: texts are added, then the most frequent pair of tokens becomes a token (the smaller ids

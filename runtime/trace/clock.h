@@ -1,5 +1,5 @@
-/* Clocks of several ranks brought together: by ping-pong with rank 0, at the start of a run and at its end, since
- * clocks of two machines also run at slightly different speeds. */
+/* Converts the times of all ranks to rank 0's clock. Each rank compares its clock with rank 0's by ping-pong, at the
+ * start of a run and at its end, because clocks of two machines also run at slightly different speeds. */
 #ifndef SL_CLOCK_H
 #define SL_CLOCK_H
 
@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* At `local` on this rank's clock, rank 0's showed local + offset, give or take error. All are nanoseconds. */
+/* When this rank's clock showed `local`, rank 0's clock showed local + offset, give or take `error`. All are
+ * nanoseconds. */
 typedef struct sl_clock {
   int64_t local, offset, error;
 } sl_clock;
@@ -19,11 +20,11 @@ typedef struct sl_ping {
   int64_t sent, answered, received;
 } sl_ping;
 
-/* From the quickest of n > 0 pings, taking both ways as equally long (Cristian, "Probabilistic clock synchronization",
- * 1989): the error is at most half of what that one took. */
+/* Estimates the offset from the quickest of n > 0 pings, under the assumption that both ways take equally long
+ * (Cristian, "Probabilistic clock synchronization", 1989). The error is at most half of that ping's time. */
 sl_clock sl_clock_estimate(const sl_ping *pings, int n);
-/* A time of this rank on rank 0's clock, by a straight line through the first and the last estimate; one estimate: its
- * offset; none: the time itself. */
+/* Converts a time of this rank to rank 0's clock, by a straight line through the first and the last estimate. With one
+ * estimate, adds its offset; with none, returns the time itself. */
 int64_t sl_clock_map(const sl_clock *clocks, int n, int64_t local);
 
 #ifdef __cplusplus

@@ -92,7 +92,7 @@ static void put(finder *f, int worker, const sl_record *next, sl_idle_cause caus
 
 static int64_t clamp(int64_t t, int64_t from, int64_t to) { return t < from ? from : t > to ? to : t; }
 
-/* Splits [from, to), during which something waited for r to end, by following the chain of what held r back: the
+/* Splits [from, to), during which something waited for r to end. Follows the chain of causes that held r back: the
  * predecessor that ended last, or the step before if r was submitted after its predecessors had ended. */
 static void wait_for(finder *f, int worker, const sl_record *next, const sl_record *r, int64_t from, int64_t to) {
   const int most = f->graph

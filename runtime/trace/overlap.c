@@ -23,8 +23,8 @@ static void put(event *events, size_t *n, event e, int64_t from, int64_t to) {
   if (e.from < e.to) events[(*n)++] = e;
 }
 
-/* The length of [from, to) beyond *reach, and moves *reach on. Over intervals sorted by start these lengths add up
- * to their union. */
+/* Returns the length of the part of [from, to) beyond *reach, and moves *reach to its end. For intervals sorted by
+ * start, these lengths add up to the length of their union. */
 static int64_t beyond(int64_t *reach, const event *e) {
   const int64_t from = e->from > *reach ? e->from : *reach;
   if (e->to <= from) return 0;

@@ -250,6 +250,10 @@ sl_status sl_timeline_write(const char *path, const sl_timeline *t) {
   if (facts && t->peak_gflops > 0 && t->peak_gigabytes > 0)
     json_object_set_new(facts, "peak",
                         json_pack("{s:f, s:f}", "gflops", t->peak_gflops, "gigabytes_per_s", t->peak_gigabytes));
+  if (facts && t->pipe > 0)
+    json_object_set_new(facts, "mesh",
+                        json_pack("{s:i, s:i, s:i, s:i, s:i}", "pipe", t->pipe, "tensor", t->tensor, "micro_batches",
+                                  t->micro_batches, "chunks", t->chunks, "pass_kinds", t->pass_kinds));
   if (facts && t->link > 0) json_object_set_new(facts, "link_bytes_per_s", json_real(t->link));
   if (facts) text = sl_json_text(facts, JSON_COMPACT);
   if (!values || !text) {
@@ -288,13 +292,16 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   sl_status status = text ? sl_json_parse(text, strlen(text), 0, &facts, NULL) : SL_OK;
   if (status == SL_ENOMEM) return status;
   status = SL_OK;
-  if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F}", "rank", &t->rank, "ranks",
-                            &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
-                            &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes,
-                            "link_bytes_per_s", &t->link) != 0) {
+  if (!facts ||
+      json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F, s?{s:i, s:i, s:i, s:i, s?i}}", "rank",
+                  &t->rank, "ranks", &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost,
+                  "texts", &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes,
+                  "link_bytes_per_s", &t->link, "mesh", "pipe", &t->pipe, "tensor", &t->tensor, "micro_batches",
+                  &t->micro_batches, "chunks", &t->chunks, "pass_kinds", &t->pass_kinds) != 0) {
     status = sl_fail(SL_EFORMAT, "%s: the facts of the timeline cannot be read", path);
     goto out;
   }
+  if (t->pipe && !t->pass_kinds) t->pass_kinds = 2; /* written before there were others */
   t->lost = (uint64_t)lost;
   size_t room = 1; /* copied, as sl_timeline_text does */
   while (room < json_array_size(texts)) room *= 2;
@@ -340,9 +347,15 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
  * of a few of them fit, also after sl_timeline_align. */
 static int in_range(int64_t value) { return value > -(INT64_C(1) << 59) && value < INT64_C(1) << 59; }
 
+static int mesh_fits(const sl_timeline *t) {
+  if (t->pipe == 0) return t->tensor == 0 && t->micro_batches == 0 && t->chunks == 0 && t->pass_kinds == 0;
+  return t->pipe > 0 && t->tensor > 0 && t->micro_batches > 0 && t->chunks > 0 &&
+         (t->pass_kinds == 2 || t->pass_kinds == 3) && t->ranks % t->pipe == 0 && t->ranks / t->pipe % t->tensor == 0;
+}
+
 static int facts_fit(const sl_timeline *t) {
   int fit = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->link >= 0 && isfinite(t->link) && t->rank >= 0 &&
-            t->rank < t->ranks && t->n_kinds >= 0;
+            t->rank < t->ranks && t->n_kinds >= 0 && mesh_fits(t);
   for (int i = 0; i < t->n_clocks && fit; i++) fit = in_range(t->clock[i].local) && in_range(t->clock[i].offset);
   for (int w = 0; w < t->n_workers && fit; w++) fit = in_range(t->worker[w].tasks) && in_range(t->worker[w].busy);
   return fit;

@@ -65,6 +65,10 @@ typedef struct sl_timeline_flow {
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
+  /* Ranks with the same samples are `pipe` stages of `tensor` ranks each; this rank is in stage (rank % (pipe *
+   * tensor)) / tensor. micro_batches: of a step. chunks: runs of layers of a stage. pass_kinds: passes of a micro-batch
+   * through a run, 2, or 3 if the gradients of weights have a pass of their own. pipe 0: not known. */
+  int pipe, tensor, micro_batches, chunks, pass_kinds;
   /* sgemm in GFLOP/s and triad in GB/s of one CPU worker while all workers run it; 0: not measured. */
   double peak_gflops, peak_gigabytes;
   int n_workers, n_nodes, n_kinds, n_clocks;

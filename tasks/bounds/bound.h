@@ -1,24 +1,25 @@
 /* Lower bounds on the time of a step under any scheduling policy. They show how far a run is from the optimum.
  *
- * A step ends before the next begins, so K steps take at least K times the bound of one; the makespan compared with
- * it is K drained steps over K. Tasks of one kind (operation and footprint) take the same time on workers of one
- * kind; the runtime's own cost counts as 0. There are three bounds; the mixed one contains the other two:
+ * A step ends before the next begins, so K steps take at least K times the bound of one step. Compare the bound with
+ * the makespan of K steps divided by K, where each step has ended before the next begins. Tasks of one kind (operation
+ * and footprint) take the same time on workers of one kind; the runtime's own cost counts as 0. There are three bounds;
+ * the mixed bound is at least as large as the other two:
  *
- * - critical path: the longest path when each task runs where that is best. A value that is written in one memory and
- *   read in another is copied in between;
+ * - critical path: the longest path, with each task on the kind of worker that makes the path shortest. A value that is
+ *   written in one memory and read in another is copied in between;
  * - area: min T with sum_k n_kw t_kw <= m_w T for each kind of worker w, sum_w n_kw = n_k for each kind of task k,
  *   n_kw >= 0, and the bytes that must cross the links each way <= their bytes/s T: all work, divided optimally,
  *   dependencies ignored;
  * - mixed: the area's linear program with T >= critical path and, for several paths in turn, the time of that path
  *   under the program's own assignment: p_kw of its tasks on w, p_kw <= n_kw, sum_kw p_kw t_kw <= T. Agullo et al.,
- *   "Bridging the Gap between Performance and Bounds of Cholesky Factorization on Heterogeneous Platforms" (HCW
- *   2015) do this for the path of the diagonal's tasks; here the first path is the critical one, and each further
- *   one the longest by the mean times of the last solution, until T no longer rises.
+ *   "Bridging the Gap between Performance and Bounds of Cholesky Factorization on Heterogeneous Platforms" (HCW 2015)
+ *   do this for the path of the diagonal's tasks; here the first path is the critical path. Each further path is the
+ *   longest one by the mean task times of the last solution. The search ends when T no longer rises.
  *
- * Which bytes must cross: parameters and state lie in any memory when the step begins, so only what the step itself
- * writes, its batch (from the host's memory) and its results (into it) count. If n readers of a kind of values run on
- * devices but only m of their writers do, at least n - m of the values cross. All devices' memories count as one:
- * copies between them are ignored. */
+ * Which bytes must cross: parameters and state may lie in any memory when the step begins, so they do not count. The
+ * values that the step itself writes count, and so do its batch (read from the host's memory) and its results (written
+ * to it). If n readers of one kind of value run on devices but only m of its writers do, at least n - m of these values
+ * cross. All devices' memories count as one: copies between them are ignored. */
 #ifndef SL_BOUND_H
 #define SL_BOUND_H
 
@@ -70,8 +71,8 @@ sl_status sl_bound_kinds(const sl_graph *step, int *of, int *n_kinds);
 sl_status sl_bound_times(const sl_timeline *timeline, const int *worker_kind, int n_worker_kinds, int exchange,
                          double *seconds);
 
-/* The bound of one rank's steps from its own recorded medians. A kind of task counts as unable to run where it never
- * ran. SL_EINVAL if some node of the graph has no record. */
+/* The bound of one rank's steps from its own recorded medians. A kind of task counts as unable to run on a kind of
+ * worker that never ran it. SL_EINVAL if some node of the graph has no record. */
 sl_status sl_bound_recorded(const sl_timeline *timeline, sl_bound *bound);
 /* on_path[i] (one byte per node): whether node i is on that bound's critical path. Errors as above. */
 sl_status sl_bound_critical(const sl_timeline *timeline, unsigned char *on_path);

@@ -20,9 +20,10 @@ typedef struct sl_crossing_class {
   double bytes;
 } sl_crossing_class;
 
-/* Disjoint writer-reader pairs (no value, writer or reader occurs twice), with readers of one kind; used to bound the
- * values that must cross. If X tasks of the readers' kind and Y tasks of the writers' kinds run on one side, at least X
- * - others - Y of these values cross to that side. */
+/* Disjoint writer-reader pairs (no value, writer or reader occurs twice), with readers of one kind; they bound the
+ * number of values that must cross. Let R be the number of tasks of the readers' kind that are in no pair. If X tasks
+ * of the readers' kind and Y tasks of the writers' kinds run on one side, at least X - R - Y of these values cross to
+ * that side. */
 typedef struct sl_crossing_row {
   int reader; /* kind of the readers; -1: the host, which reads results */
   int pairs;  /* number of pairs; `written` of them have a task as writer */

@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 8, MOST_INPUTS = 8, MOST_ATTR = 64 }; /* nodes of a stretch; inputs and bytes of attributes of each */
+enum {
+  NONE = -1,
+  LONGEST = 8,
+  MOST_INPUTS = 8,
+  MOST_ATTR = 64
+}; /* nodes of a stretch; inputs and bytes of attributes of each */
 
 /* The nodes from one product to the next one. */
 typedef struct stretch {
@@ -17,10 +22,12 @@ typedef struct stretch {
 typedef struct pass {
   const sl_graph *from;
   sl_graph *to;
-  sl_value *now; /* [values] the value in `to`; SL_NONE */
-  int *readers;  /* [values] number of nodes that read it; those that the caller names have one more */
-  int *reader;   /* [values] the last of them */
-  char *inside;  /* [nodes] 1: of a stretch, and not its end */
+  sl_value *now;    /* [values] the value in `to`; SL_NONE */
+  int *readers;     /* [values] number of nodes that read it; those that the caller names have one more */
+  int *reader;      /* [values] the last of them */
+  char *inside;     /* [nodes] 1: of a stretch, and not its end */
+  int head;         /* the node whose outputs are divided by classes; NONE */
+  sl_value *logits; /* [folds] its outputs in `to` */
 } pass;
 
 static int64_t features(const sl_value_info *v) { return v->shape.dim[v->shape.ndim - 1]; }
@@ -46,6 +53,7 @@ static int find_stretch(const pass *p, int first, stretch *s) {
       if (!s->units) s->units = features(g->value[v]);
       return 1;
     }
+    if (!node->op->folding->follows) return 0;
     for (int j = 1; j < node->n_out; j++)
       if (p->readers[node->out[j]]) return 0;
     if (node->op->folding->units && s->units) return 0;
@@ -78,6 +86,9 @@ static sl_status copy_node(pass *p, const sl_node *node) {
   return sl_graph_status(p->to);
 }
 
+/* The first unit of a fold. */
+static int64_t unit_of(const pass *p, int64_t units, int fold) { return units * fold / p->to->folds; }
+
 /* The part of a parameter that a fold has: rows, or columns, that belong to its units. */
 static sl_value part_of(pass *p, sl_value v, int by_rows, const stretch *s, int fold) {
   const sl_value_info *whole = p->from->value[v];
@@ -93,15 +104,16 @@ static sl_value part_of(pass *p, sl_value v, int by_rows, const stretch *s, int 
                     .outer = outer,
                     .size = s->units,
                     .inner = of / (by_rows ? s->outer * s->units : s->units) * inner,
-                    .from = s->units * fold / p->to->folds,
-                    .to = s->units * (fold + 1) / p->to->folds};
+                    .from = unit_of(p, s->units, fold),
+                    .to = unit_of(p, s->units, fold + 1)};
   info.name = name;
   info.logical = p->to->n_values;
   info.shape.dim[by_rows ? 0 : whole->shape.ndim - 1] = of / s->units * (part->to - part->from);
   return sl_graph_push_value(p->to, &info);
 }
 
-/* Writes the nodes of a stretch for one fold; returns its addend of the last one's output. */
+/* Writes the nodes of a stretch for one fold. Returns the fold's addend of the last node's output or, for a stretch of
+ * a single node, the fold's output. */
 static sl_value write_fold(pass *p, const stretch *s, int fold) {
   sl_value in[MOST_INPUTS], out[SL_MAX_OUT], v = whole_value(p, p->from->node[s->node[0]]->in[0]);
   p->to->fold = (sl_run){fold, fold + 1};
@@ -109,15 +121,16 @@ static sl_value write_fold(pass *p, const stretch *s, int fold) {
     const sl_node *node = p->from->node[s->node[i]];
     const sl_folding *f = node->op->folding;
     _Alignas(max_align_t) char attr[MOST_ATTR] = {0};
+    const int is_end = i == s->n - 1;
     int n = 0;
     in[n++] = v;
     for (int k = 1; k < node->n_in; k++) {
-      const int rows = i == 0 && f->rows >> k & 1, columns = i == s->n - 1 && f->columns >> k & 1;
-      if (i == s->n - 1 && f->once >> k & 1 && fold > 0) continue;
+      const int rows = i == 0 && (f->rows >> k & 1 || f->table == k), columns = i > 0 && is_end && f->columns >> k & 1;
+      if (i > 0 && is_end && f->once >> k & 1 && fold > 0) continue;
       in[n++] = rows || columns ? part_of(p, node->in[k], rows, s, fold) : whole_value(p, node->in[k]);
     }
     if (node->attr) memcpy(attr, node->attr, node->op->attr_bytes);
-    if (f->cut) f->cut(attr, s->units * (fold + 1) / p->to->folds - s->units * fold / p->to->folds);
+    if (f->cut) f->cut(attr, unit_of(p, s->units, fold), unit_of(p, s->units, fold + 1), s->units);
     memcpy(p->to->segment, node->segment, sizeof node->segment);
     sl_graph_add(p->to, node->op, node->name, node->attr ? attr : NULL, in, n, out, node->n_out);
     v = out[0];
@@ -125,18 +138,22 @@ static sl_value write_fold(pass *p, const stretch *s, int fold) {
   return v;
 }
 
-sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int from, int to) {
+sl_value sl_fold_tree(sl_graph *g, const sl_operation *op, const char *name, const sl_value *value, int from, int to) {
   const int n = to - from;
   int half = 1;
   if (n == 1) return value[from];
   while (2 * half < n) half *= 2;
-  const sl_value both[] = {sl_fold_sum(g, name, value, from, from + half),
-                           sl_fold_sum(g, name, value, from + half, to)};
+  const sl_value both[] = {sl_fold_tree(g, op, name, value, from, from + half),
+                           sl_fold_tree(g, op, name, value, from + half, to)};
   const sl_run before = g->fold;
   g->fold = (sl_run){from, to};
-  const sl_value sum = sl_graph_add1(g, g->add, name, NULL, both, 2);
+  const sl_value joined = sl_graph_add1(g, op, name, NULL, both, 2);
   g->fold = before;
-  return sum;
+  return joined;
+}
+
+sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int from, int to) {
+  return sl_fold_tree(g, g->add, name, value, from, to);
 }
 
 static sl_status check(const pass *p, const stretch *s) {
@@ -161,7 +178,62 @@ static sl_status write_stretch(pass *p, const stretch *s) {
   return sl_graph_status(p->to);
 }
 
-static sl_status walk(pass *p) {
+/* Finds the node that makes the logits if their classes can be divided. It must be a product outside of all stretches,
+ * with enough classes, and only reductions may read the logits. `named`: how often the caller's values name the logits.
+ */
+static int find_head(const pass *p, const stretch *ends, sl_value logits, int named) {
+  const sl_graph *g = p->from;
+  const int head = logits == SL_NONE ? NONE : g->value[logits]->producer;
+  int reducers = 0;
+  if (head == NONE || p->inside[head] || ends[head].n || !can_fold(g->node[head]) ||
+      !g->node[head]->op->folding->rows || features(g->value[logits]) < (int64_t)SL_FOLD_CLASSES * p->to->folds)
+    return NONE;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (node->n_in == 0 || node->in[0] != logits || !can_fold(node) || !node->op->folding->reduce) continue;
+    reducers++;
+    for (int j = 1; j < node->n_out; j++)
+      if (p->readers[node->out[j]]) return NONE;
+  }
+  return reducers > 0 && reducers + named == p->readers[logits] ? head : NONE;
+}
+
+static int is_table(const pass *p, const sl_node *node) {
+  if (p->head == NONE || !can_fold(node) || !node->op->folding->table) return 0;
+  const sl_value table = node->in[node->op->folding->table];
+  return p->from->value[table]->shape.dim[0] == features(p->from->value[p->from->node[p->head]->out[0]]);
+}
+
+/* A node that is divided by classes: the head, a lookup in a table of classes, or a reduction over the logits. */
+static sl_status write_classes(pass *p, int i) {
+  const sl_graph *g = p->from;
+  const sl_node *node = g->node[i];
+  sl_value *const out = p->now, logits = g->node[p->head]->out[0];
+  const stretch alone = {.node = {i}, .n = 1, .outer = 1, .units = features(g->value[logits])};
+  memcpy(p->to->segment, node->segment, sizeof node->segment);
+  if (i == p->head || is_table(p, node)) {
+    sl_value addend[SL_MAX_FOLDS];
+    sl_value *each = i == p->head ? p->logits : addend;
+    for (int f = 0; f < p->to->folds; f++) each[f] = write_fold(p, &alone, f);
+    if (i != p->head) out[node->out[0]] = sl_fold_sum(p->to, node->name, addend, 0, p->to->folds);
+  } else {
+    sl_value in[MOST_INPUTS], made[SL_MAX_OUT];
+    for (int k = 1; k < node->n_in; k++) in[k] = whole_value(p, node->in[k]);
+    node->op->folding->reduce(p->to, node, p->logits, in, made);
+    out[node->out[0]] = made[0];
+  }
+  p->to->fold = (sl_run){0, p->to->folds};
+  memset(p->to->segment, 0, sizeof p->to->segment);
+  return sl_graph_status(p->to);
+}
+
+static int is_of_classes(const pass *p, int i) {
+  const sl_node *node = p->from->node[i];
+  if (p->head == NONE) return 0;
+  return i == p->head || is_table(p, node) || (node->n_in > 0 && node->in[0] == p->from->node[p->head]->out[0]);
+}
+
+static sl_status walk(pass *p, sl_value logits, int named) {
   const sl_graph *g = p->from;
   stretch *ends = calloc((size_t)g->n_nodes + 1, sizeof *ends); /* [nodes] the stretch that ends there */
   int n = 0;
@@ -178,8 +250,11 @@ static sl_status walk(pass *p) {
                                           "no layer of this model can be divided into folds: that takes two products "
                                           "with only operations on single features between them"),
                                   "folds");
+  p->head = find_head(p, ends, logits, named);
   for (int i = 0; i < g->n_nodes && status == SL_OK; i++)
-    if (ends[i].n)
+    if (is_of_classes(p, i))
+      status = write_classes(p, i);
+    else if (ends[i].n)
       status = write_stretch(p, &ends[i]);
     else if (!p->inside[i])
       status = copy_node(p, g->node[i]);
@@ -187,7 +262,22 @@ static sl_status walk(pass *p) {
   return status;
 }
 
-sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value *values, int n) {
+/* A parameter is a whole tensor or parts of it, not both. */
+static sl_status check_parts(const pass *p) {
+  for (sl_value v = 0; v < p->from->n_values; v++) {
+    const sl_value_info *info = p->from->value[v];
+    char part[SL_PART_NAME];
+    if (info->role != SL_ROLE_PARAMETER || p->now[v] == SL_NONE) continue;
+    snprintf(part, sizeof part, "%s@0/%d", info->name, p->to->folds);
+    if (sl_graph_find(p->to, part) != SL_NONE)
+      return sl_blame(
+          sl_fail(SL_EINVAL, "a layer uses parameter '%s' as a whole, and another one would divide it", info->name),
+          "folds");
+  }
+  return SL_OK;
+}
+
+sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *values, int n) {
   sl_graph *g = *graph;
   if (folds <= 1) return SL_OK;
   if (folds > SL_MAX_FOLDS) /* as a model file may say */
@@ -199,7 +289,10 @@ sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value *values, int n) {
             .now = malloc(n_values * sizeof *p.now),
             .readers = calloc(n_values, sizeof *p.readers),
             .reader = calloc(n_values, sizeof *p.reader),
-            .inside = calloc(n_nodes, 1)};
+            .inside = calloc(n_nodes, 1),
+            .logits = (sl_value[SL_MAX_FOLDS]){0},
+            .head = NONE};
+  int named = 0;
   sl_status status = SL_OK;
   if (!p.to || !p.now || !p.readers || !p.reader || !p.inside)
     SL_TRY_OUT(sl_no_memory("to fold a graph of %d nodes", g->n_nodes));
@@ -209,8 +302,9 @@ sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value *values, int n) {
   for (int i = 0; i < g->n_nodes; i++)
     for (int k = 0; k < g->node[i]->n_in; k++) p.readers[g->node[i]->in[k]]++, p.reader[g->node[i]->in[k]] = i;
   for (int i = 0; i < n; i++)
-    if (values[i] != SL_NONE) p.readers[values[i]]++;
-  SL_TRY_OUT(walk(&p));
+    if (values[i] != SL_NONE) p.readers[values[i]]++, named += values[i] == logits;
+  SL_TRY_OUT(walk(&p, logits, named));
+  SL_TRY_OUT(check_parts(&p));
   for (int i = 0; i < n; i++)
     if (values[i] != SL_NONE) values[i] = p.now[values[i]];
   *graph = p.to;

@@ -24,9 +24,9 @@ static int times(const sl_value *list, int n, sl_value v) {
   return count;
 }
 
-/* Adds input k's gradient to what its value has from later uses. Sums over samples (a weight's gradient) continue in
- * the same buffer: the node that makes `more` writes onto `total` instead, so its shards come after all shards of
- * the later use. Other gradients are added by a node of their own. first: the first backward node; of[n]: the
+/* Adds input k's gradient to the gradient that its value has from later uses. Sums over samples (a weight's gradient)
+ * continue in the same buffer: the node that makes `more` writes onto `total` instead, so its shards come after all
+ * shards of the later use. Other gradients are added by a node of their own. first: the first backward node; of[n]: the
  * values' gradients so far. */
 static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k,
                              const sl_value *din) {
@@ -65,8 +65,8 @@ static int is_shared(const sl_graph *graph, const sl_node *node, sl_value v) {
   return made.to - made.from > 1;
 }
 
-/* Collects the gradient that a fold gives to its input k; once the last fold has given its own, *din is their sum,
- * else SL_NONE. The folds come one after another, the last one first. */
+/* Collects the gradients of input k from all folds. The folds come one after another, from the last one down to fold 0.
+ * With the gradient of fold 0, din[k] becomes the sum of all; before, SL_NONE. */
 static void collect(sl_graph *graph, const sl_node *node, int k, shared *s, sl_value *din) {
   if (s->left == 0) *s = (shared){.of = node->in[k], .left = graph->folds};
   if (s->of != node->in[k] || node->fold.from != s->left - 1) {

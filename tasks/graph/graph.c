@@ -51,6 +51,7 @@ void sl_graph_destroy(sl_graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) free_node(graph->node[i]);
   free(graph->value);
   free(graph->node);
+  free(graph->named);
   free(graph);
 }
 
@@ -96,6 +97,24 @@ static int bytes_fit(const sl_value_info *info) {
   return !wraps;
 }
 
+/* Hashes lie next to each other, so that a search of all names is fast. */
+struct sl__named {
+  uint32_t hash;
+  sl_value value;
+};
+
+static int enter_name(sl_graph *graph, const char *name, sl_value v) {
+  if (graph->n_named == graph->capacity_named) {
+    const int wanted = graph->capacity_named ? 2 * graph->capacity_named : 64;
+    struct sl__named *more = realloc(graph->named, (size_t)wanted * sizeof *more);
+    if (!more) return 0;
+    graph->named = more;
+    graph->capacity_named = wanted;
+  }
+  graph->named[graph->n_named++] = (struct sl__named){sl_hash32_text(name), v};
+  return 1;
+}
+
 sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info) {
   if (graph->status != SL_OK) return SL_NONE;
   if (!bytes_fit(info)) {
@@ -107,7 +126,8 @@ sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info) {
   }
   sl_value_info *mine = copy_bytes(info, sizeof *info);
   char *name = info->name ? strdup(info->name) : NULL;
-  if (!mine || (info->name && !name) || !grow(&graph->value, graph->n_values, &graph->capacity_values)) {
+  if (!mine || (info->name && !name) || !grow(&graph->value, graph->n_values, &graph->capacity_values) ||
+      (name && !enter_name(graph, name, graph->n_values))) {
     free(mine);
     free(name);
     out_of_memory(graph);
@@ -230,8 +250,11 @@ sl_value sl_graph_add1(sl_graph *graph, const sl_operation *op, const char *name
 }
 
 sl_value sl_graph_find(const sl_graph *graph, const char *name) {
-  for (int i = 0; i < graph->n_values; i++)
-    if (graph->value[i]->name && strcmp(graph->value[i]->name, name) == 0) return i;
+  const uint32_t hash = sl_hash32_text(name);
+  for (int i = 0; i < graph->n_named; i++) {
+    const struct sl__named *x = &graph->named[i];
+    if (x->hash == hash && strcmp(graph->value[x->value]->name, name) == 0) return x->value;
+  }
   return SL_NONE;
 }
 
@@ -291,10 +314,14 @@ void sl_graph_segment(sl_graph *graph, sl_recompute kind, int begin) {
 void sl_graph_rename(sl_graph *graph, sl_value value, const char *name) {
   if (graph->status != SL_OK || value == SL_NONE) return;
   char *mine = strdup(name);
-  if (!mine) {
+  int at = 0;
+  while (at < graph->n_named && graph->named[at].value != value) at++;
+  if (!mine || (at == graph->n_named && !enter_name(graph, name, value))) {
+    free(mine);
     out_of_memory(graph);
     return;
   }
+  graph->named[at].hash = sl_hash32_text(name);
   free(graph->value[value]->name);
   graph->value[value]->name = mine;
 }

@@ -29,8 +29,8 @@ typedef enum sl_scope { SL_SCOPE_SAMPLE, SL_SCOPE_LEAF, SL_SCOPE_WHOLE } sl_scop
 typedef enum sl_phase { SL_PHASE_FORWARD, SL_PHASE_BACKWARD, SL_PHASE_UPDATE, SL_PHASE_COUNT } sl_phase;
 
 /* Stretches of a model that the backward pass can compute again instead of keeping their values (recompute.h): none;
- * attention with the layers in front of it; whole blocks. A new kind of stretch is one row here, and sl_graph_segment
- * around it in a model. */
+ * attention with the layers in front of it; whole blocks. To add a kind of stretch, add a row here and call
+ * sl_graph_segment around the stretch in a model. */
 #define SL_RECOMPUTE_LIST(X)             \
   X(SL_RECOMPUTE_NONE, "none")           \
   X(SL_RECOMPUTE_ATTENTION, "attention") \
@@ -42,7 +42,7 @@ typedef enum sl_recompute {
       SL_RECOMPUTE_COUNT
 } sl_recompute;
 
-/* First contents of a parameter or state; random ones come from Philox keyed by the seed and the value's name. */
+/* Initial contents of a parameter or state. Random numbers come from Philox, keyed by the seed and the value's name. */
 typedef enum sl_init_kind { SL_INIT_CONSTANT, SL_INIT_UNIFORM, SL_INIT_NORMAL } sl_init_kind;
 typedef struct sl_init {
   sl_init_kind kind;
@@ -109,14 +109,16 @@ typedef struct sl_graph {
   int folds;                                   /* number of them (folds.h); 1: nothing is divided */
   sl_run fold;                                 /* of nodes added from now on */
   int segment[SL_RECOMPUTE_COUNT], n_segments; /* segments of nodes added from now on; sl_graph_segment sets them */
-  /* Step graph: number of turns, which follow one another; nodes are sorted by them. A turn is a micro-batch, or, in a
-   * stage of a pipeline, its forward or its backward pass. */
+  /* Step graph: number of turns. Turns follow one another, and nodes are sorted by turn. A turn is a micro-batch or, in
+   * a stage of a pipeline, the forward or the backward pass of a micro-batch. */
   int turns;
   /* The passes add these: out = in; out = a + b; out = in in the type of the attribute, an sl_dtype. */
   const sl_operation *copy, *add, *convert;
   sl_status status;
   char error[1024];
   int capacity_values, capacity_nodes;
+  struct sl__named *named; /* [n_named] the values that have names; sl_graph_find searches them */
+  int n_named, capacity_named;
 } sl_graph;
 
 /* Makes an empty graph over `batch` samples; NULL when out of memory. codelets.h has the call that fills in the

@@ -1,4 +1,4 @@
-/* First contents of parameters and state. */
+/* Initial contents of parameters and state. */
 #include "tasks/graph/init.h"
 
 #include <string.h>

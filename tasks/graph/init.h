@@ -1,4 +1,4 @@
-/* First contents of parameters and state. */
+/* Initial contents of parameters and state. */
 #ifndef SL_INIT_H
 #define SL_INIT_H
 
@@ -12,7 +12,7 @@ extern "C" {
  * element's index. */
 void sl_init_fill(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_shape *shape,
                   void *data);
-/* Fills a part of the tensor `name` with what the whole tensor would have there. */
+/* Fills a part of the tensor `name` with the same numbers that the whole tensor has in that part. */
 void sl_init_fill_part(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_part *part,
                        void *data);
 

@@ -82,13 +82,19 @@ typedef struct sl_cost {
 
 /* How a node is divided into folds, by features: the last dimension of its samples (folds.h). */
 typedef struct sl_folding {
-  /* A product: inputs (bit i: input i) that are cut by rows where the outputs are divided, by columns where input 0 is,
-   * and, there, given to the first fold alone, since they are added once. */
+  /* A product: masks of inputs (bit i: input i). rows: cut by rows if the outputs are divided. columns: cut by columns
+   * if input 0 is divided. once: if input 0 is divided, only the first fold gets them, so that they are added once. */
   uint32_t rows, columns, once;
+  /* A lookup in a table: the input that is cut by rows; each fold's outputs are addends. 0: none. */
+  int table;
   int follows; /* 1: outputs are divided as input 0 is */
+  /* A reduction over the features of input 0, such as a loss over classes. Adds the nodes that compute the outputs from
+   * the folds of input 0, fold[0 ... graph->folds - 1], and from the other inputs, in[1] and on. NULL: no reduction. */
+  void (*reduce)(sl_graph *graph, const sl_node *node, const sl_value *fold, const sl_value *in, sl_value *out);
   /* The features of input 0 are [outer][units][rest], and a fold gets whole units; NULL: any number of features. */
   void (*units)(const void *attr, int64_t *outer, int64_t *units);
-  void (*cut)(void *attr, int64_t units); /* changes the attribute for a fold of so many units; NULL: nothing changes */
+  /* Changes the attribute for the fold that has units [from, to) of `all`; NULL: nothing changes. */
+  void (*cut)(void *attr, int64_t from, int64_t to, int64_t all);
 } sl_folding;
 
 enum { SL_MAX_OUT = 4 };
@@ -97,9 +103,9 @@ struct sl_operation {
   const char *name;
   size_t attr_bytes;
 
-  /* Checks the inputs and sets dtype, shape and scope of the outputs, which arrive as F32, TEMPORARY, at the finest
-   * scope of the inputs, without shape. SL_ESHAPE, with a text that says what does not fit; the caller adds the
-   * layer's name. */
+  /* Checks the inputs and sets dtype, shape and scope of the outputs. Before the call the outputs are F32 and
+   * TEMPORARY, at the finest scope of the inputs, and have no shape. SL_ESHAPE: the text says what does not fit; the
+   * caller adds the layer's name. */
   sl_status (*shape)(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out);
 
   /* Adds the nodes that compute the gradient. dout[i]: gradient of output i (SL_NONE: unused); need[i]: whether
@@ -114,8 +120,8 @@ struct sl_operation {
   size_t (*scratch_cuda)(const sl_call *call);
 
   sl_kernel cpu[SL_ISA_COUNT]; /* by instruction set; NULL where this build has none */
-  /* The same for calls whose arguments are stored in bf16, as the precision pass has it (precision.h); NULL: the engine
-   * gives the kernel copies in float (storage.h). */
+  /* The same for calls whose arguments are stored in bf16, as chosen by the precision pass (precision.h). NULL: the
+   * engine gives the kernel in `cpu` copies in float (storage.h). */
   sl_kernel cpu_bf16[SL_ISA_COUNT];
   sl_kernel_cuda cuda;      /* the CPU kernels' bits; NULL in a build without CUDA */
   sl_kernel_cuda cuda_fast; /* in an order of sums of its own; NULL without CUDA or without `fast` */
@@ -128,7 +134,7 @@ struct sl_operation {
 
   /* Precision (precision.h). wide_in, wide_out: arguments at SAMPLE scope that stay in float (statistics of rows).
    * copies: parameters that the bf16 kernels read as copies in bf16. pairs: the bf16 kernels multiply pairs (product.h
-   * under codelets/kernels), so their sums are rounded otherwise than the float kernel's. any_dtype: the kernels take
+   * under codelets/kernels), so their sums are rounded differently from the float kernel's. any_dtype: the kernels take
    * every type as it is; they only move data. */
   uint32_t wide_in, wide_out, copies;
   int pairs, any_dtype;
@@ -137,8 +143,8 @@ struct sl_operation {
    * small compared with output 0, every rank adds all samples to the whole sum in their order (spread.h). */
   int gathers;
 
-  /* The kernel copies its samples of one of the step's arrays, the one in this slot, into output 0. NULL: it reads none
-   * of them. */
+  /* Returns the slot of the step's array from which the kernel copies its samples into output 0. NULL: the kernel reads
+   * no array of the step. */
   int (*batch_slot)(const void *attr);
 
   const sl_folding *folding; /* NULL: cannot be divided into folds */

@@ -1,6 +1,6 @@
-/* The plan holds everything that decides the bits of a run. It is saved with the run, compared across ranks before
- * step 1, and kept on resume. What it does not hold (scheduling policy, number of workers and ranks, memory layout,
- * timing) changes no bit. */
+/* The plan holds everything that decides the bits of a run. It is saved with the run, compared across ranks before step
+ * 1, and kept on resume. Facts outside the plan (scheduling policy, number of workers and ranks, memory layout, timing)
+ * change no bit. */
 #ifndef SL_PLAN_H
 #define SL_PLAN_H
 

@@ -46,7 +46,7 @@ static sl_status check(const sl_graph *g, sl_dtype dtype) {
   return SL_OK;
 }
 
-/* The copy of a weight, made in front of node i the first time that it is asked for. */
+/* Returns the copy of a weight. The first call for a weight makes the copy, in front of node i. */
 static sl_value copy_of(sl_graph *g, sl_value weight, sl_dtype dtype, sl_value *copy, int i) {
   if (copy[weight] != SL_NONE) return copy[weight];
   const sl_phase before = g->phase;

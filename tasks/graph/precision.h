@@ -35,7 +35,7 @@ typedef enum sl_precision {
 extern const char *const sl_precision_names[]; /* ended by NULL */
 
 /* Rewrites the graph: sets the types of values, and inserts copies of weights in front of their first reader.
- * SL_ENOMEM; SL_EINVAL names an operation that cannot take what it gets. */
+ * SL_ENOMEM; SL_EINVAL names an operation whose kernels do not take the type of an input. */
 sl_status sl_precision_apply(sl_graph *graph, sl_precision precision);
 
 #ifdef __cplusplus

@@ -58,8 +58,8 @@ static sl_status choose(pass *p) {
   return SL_OK;
 }
 
-/* Gradients that a clone waits for: one of the reader's fold, and one of all folds. A clone of other folds waits for
- * the second one, since only that is on all ranks. */
+/* Gradients that a clone waits for: one of the reader's fold, and one that belongs to all folds. A clone of other folds
+ * waits for the second gradient, because only that one is on all ranks. */
 typedef struct arrival {
   sl_value of_fold, whole;
   sl_run fold;

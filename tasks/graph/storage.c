@@ -23,7 +23,7 @@ static int widens(const sl_operation *op, const sl_call *c, sl_isa isa) {
 }
 static int widens_cuda(const sl_operation *op, const sl_call *c) { return needs_copies(op, c, op->cuda_bf16); }
 
-/* Copies begin at multiples of 256 bytes, as a GPU's vector loads and its own allocations have it. */
+/* Copies begin at multiples of 256 bytes, like a GPU's own allocations; this alignment also suits its vector loads. */
 static size_t lines(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 typedef struct copies {

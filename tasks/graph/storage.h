@@ -1,6 +1,6 @@
-/* Runs an operation whose arguments may be stored in 16 bits: by its own kernel for them, or by the float kernel on
- * copies in float. Both give the same bits, products aside (product.h): the result is that of the float kernel on the
- * widened inputs, rounded. */
+/* Runs an operation whose arguments may be stored in 16 bits, either by the operation's own kernel for 16 bits or by
+ * its float kernel on copies in float. Except for products (product.h) both give the same bits: the float kernel's
+ * result on the widened inputs, rounded. */
 #ifndef SL_STORAGE_H
 #define SL_STORAGE_H
 
@@ -10,19 +10,20 @@
 extern "C" {
 #endif
 
-/* Bytes of scratch memory per thread: what the operation asks for, and copies of the arguments where it needs them. */
+/* Bytes of scratch memory per thread: those that the operation asks for, and those of copies of the arguments if the
+ * call needs copies. */
 size_t sl_operation_scratch(const sl_operation *op, const sl_call *call);
 
 /* Runs the call on the CPU with kernels of this instruction set. convert: the operation that copies between types
  * (sl_graph's). call->scratch_bytes is sl_operation_scratch's, and the team has as many reserved. */
 sl_status sl_operation_run(const sl_operation *op, const sl_operation *convert, sl_isa isa, const sl_call *call);
 
-/* The same on a GPU. Bytes of scratch memory in total, 256-byte aligned; and the number of arrays that describe the
- * copies, in host memory (0: there are none). */
+/* The same on a GPU. The first function returns the bytes of scratch memory in total, 256-byte aligned. The second one
+ * returns the number of arrays in host memory that describe the copies (0: there are no copies). */
 size_t sl_operation_scratch_cuda(const sl_operation *op, const sl_call *call);
 int sl_operation_copies_cuda(const sl_operation *op, const sl_call *call);
-/* Queues the call on the context's stream. fast: with the fast kernel. scratch: the context's memory, of which
- * call->scratch_bytes are this call's; arrays: as many as sl_operation_copies_cuda says. */
+/* Queues the call on the context's stream. fast: uses the fast kernel. scratch: the context's memory, of which this
+ * call uses call->scratch_bytes bytes. arrays: room for as many arrays as sl_operation_copies_cuda returns. */
 sl_status sl_operation_run_cuda(const sl_operation *op, const sl_operation *convert, int fast, const sl_call *call,
                                 sl_cuda *cuda, void *scratch, sl_array *arrays);
 

@@ -32,7 +32,7 @@ typedef struct sl_machine {
  * on ratios of these numbers. */
 sl_machine sl_machine_default(int workers, int threads, int gpus);
 
-/* Its CPUs multiply bf16 by tiles (AMX): sets `half`. */
+/* Sets `half` for CPUs that multiply bf16 by tiles (AMX). */
 void sl_machine_set_tiles(sl_machine *machine);
 
 struct sl_graph;

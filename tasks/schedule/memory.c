@@ -1,5 +1,5 @@
-/* Memory planning: first chains of in-place values, then slots along the predicted schedule; shared objects, greedy
- * by size (Pisarchyk and Lee 2020). */
+/* Memory planning: first joins values that are computed in place into groups, then gives the groups slots along the
+ * predicted schedule, by the algorithm "shared objects, greedy by size" (Pisarchyk and Lee 2020). */
 #include "tasks/schedule/memory.h"
 
 #include <stdlib.h>
@@ -104,8 +104,8 @@ typedef struct slot {
 static int last_turn_of(const sl_node *node) { return node->turn + (node->message == SL_MESSAGE_SENT); }
 
 /* Whether b may follow a in a slot: a's last use ends well before b's first write, or in an earlier turn. A buffer that
- * receives a message is free before the turn of its readers begins: stages that waited for each other's messages in one
- * slot could wait in a circle. */
+ * receives a message must be free before the turn of its readers begins: otherwise stages that wait for each other's
+ * messages in one slot could deadlock. */
 static int gives_way(const group *a, const group *b, double slack) {
   if (a->last_turn > b->first_turn || (b->received && a->last_turn == b->first_turn)) return 0;
   return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;

@@ -5,18 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the values that node a writes and node b reads. */
-static double bytes_between(const sl_graph *g, const sl_node *a, const sl_node *b) {
-  double bytes = 0;
-  for (int j = 0; j < a->n_out; j++)
-    for (int k = 0; k < b->n_in; k++)
-      if (b->in[k] == a->out[j]) {
-        bytes += (double)sl_value_bytes(g->value[a->out[j]]);
-        break;
-      }
-  return bytes;
-}
-
 void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
   /* Probability that two workers of random kinds have different memories: CPUs share one, each GPU has its own. */
@@ -30,7 +18,7 @@ void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, co
     s->urgency[i] += kinds ? mean / kinds : s->seconds[i];
     for (int k = s->from[i]; k < s->from[i + 1]; k++) {
       const int b = s->before[k];
-      const double bytes = apart > 0 ? bytes_between(g, g->node[b], g->node[i]) : 0;
+      const double bytes = apart > 0 ? sl__bytes_between(g, g->node[b], g->node[i]) : 0;
       double path = s->urgency[i] + (bytes > 0 ? (apart - peers) * (m->latency + bytes / m->link) : 0);
       if (bytes > 0 && peers > 0) path += peers * (m->peer_latency + bytes / m->peer);
       if (s->urgency[b] < path) s->urgency[b] = path;
@@ -156,9 +144,9 @@ static void settle(placing *p, int i, int memory, double ready, double end) {
     for (int j = 0; j < p->memories; j++) where(p, node->out[k])[j] = j == memory ? end : INFINITY;
 }
 
-/* What a copy counts beside its own time. A task's copies hold up those of other tasks: by its end alone, each of
- * several GPUs would take over chains of tasks from the others for a small gain. docs/performance.md has steps with 0
- * to 4. */
+/* The weight of a task's copies, beside their own time, when a task is placed. A task's copies hold up those of other
+ * tasks. If only the task's end counted, each of several GPUs would take over chains of tasks from the others for a
+ * small gain. docs/performance.md has steps with weights 0 to 4. */
 static const double COPIES_COUNT = 3;
 
 /* Places node i where it ends first, copies counted. */

@@ -1,4 +1,4 @@
-/* The predicted schedule on two kinds of workers. Private to tasks/graph; schedule.h is the interface. */
+/* The predicted schedule on two kinds of workers. Private to tasks/schedule; schedule.h is the interface. */
 #ifndef SL_PLACING_H
 #define SL_PLACING_H
 
@@ -14,9 +14,9 @@
  * 2002). */
 void sl__upward_ranks(sl_schedule *schedule, const sl_graph *graph, const sl_machine *machine, const double *on);
 
-/* HEFT: places tasks by descending urgency, each where it ends first, in a gap between others if it fits. Missing
- * inputs are copied as soon as the link is free. Parameters start where the step before left them. Exchanges run one
- * after another, on values in host memory. Sets start, seconds, worker, order, makespan and moved. */
+/* HEFT: places tasks by descending urgency, each on the worker where it ends first, in a gap between other tasks if it
+ * fits there. Missing inputs are copied as soon as the link is free. Parameters start where the step before left them.
+ * Exchanges run one after another, on values in host memory. Sets start, seconds, worker, order, makespan and moved. */
 sl_status sl__place(sl_schedule *schedule, const sl_graph *graph, const sl_machine *machine, const double *on);
 
 #endif

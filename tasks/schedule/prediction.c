@@ -1,4 +1,4 @@
-/* A heap of nodes, and the nodes that wait for a node. */
+/* A heap of nodes, the nodes that wait for a node, and the bytes that they read of it. */
 #include "tasks/schedule/prediction.h"
 
 #include <stdlib.h>
@@ -32,4 +32,15 @@ sl_status sl__successors(const sl_schedule *s, int **first, int **after) {
   for (int i = 0; i < n; i++)
     for (int k = s->from[i]; k < s->from[i + 1]; k++) (*after)[(*first)[s->before[k] + 1]++] = i;
   return SL_OK;
+}
+
+double sl__bytes_between(const sl_graph *g, const sl_node *a, const sl_node *b) {
+  double bytes = 0;
+  for (int j = 0; j < a->n_out; j++)
+    for (int k = 0; k < b->n_in; k++)
+      if (b->in[k] == a->out[j]) {
+        bytes += (double)sl_value_bytes(g->value[a->out[j]]);
+        break;
+      }
+  return bytes;
 }

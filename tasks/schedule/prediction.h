@@ -1,4 +1,4 @@
-/* The predicted schedule, and helpers that its two makers (schedule.c, placing.c) share. */
+/* The predicted schedule, and helpers that its makers (schedule.c, placing.c, mesh.c) share. */
 #ifndef SL_PREDICTION_H
 #define SL_PREDICTION_H
 
@@ -35,6 +35,8 @@ void sl__heap_push(sl_heap *heap, int node);
 int sl__heap_pop(sl_heap *heap);
 /* The nodes that wait for node i are after[first[i]] ... after[first[i + 1] - 1]; the caller frees both. */
 sl_status sl__successors(const sl_schedule *schedule, int **first, int **after);
+/* Bytes of the values that node a writes and node b reads. */
+double sl__bytes_between(const sl_graph *graph, const sl_node *a, const sl_node *b);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,19 @@
 #include "tasks/graph/storage.h"
 
 static const char *const phase_names[SL_PHASE_COUNT] = {"forward", "backward", "update"};
+void sl_node_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int k = 0; k < node->n_in + node->n_out && used + SL_SHAPE_TEXT + 8 < n; k++) {
+    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+    used += (size_t)snprintf(text + used, n - used, "%s%s",
+                             k == node->n_in ? k ? " -> " : "-> "
+                             : k             ? " "
+                                             : "",
+                             sl_shape_text(&g->value[v]->shape, (char[SL_SHAPE_TEXT]){0}, SL_SHAPE_TEXT));
+  }
+}
+
 const char *sl_phase_name(sl_phase phase) { return (unsigned)phase < SL_PHASE_COUNT ? phase_names[phase] : "?"; }
 
 /* ---- groups ----------------------------------------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
                            sl_groups **groups);
 void sl_groups_destroy(sl_groups *groups); /* NULL is allowed */
 const char *sl_phase_name(sl_phase phase); /* "forward" */
+/* "[64, 784] [128, 784] -> [64, 128]": the shapes of a node's inputs and outputs, as many as fit into text[n]. */
+void sl_node_shapes(const sl_graph *step, const sl_node *node, char *text, size_t n);
 
 /* What to show; all pointers are borrowed. */
 typedef struct sl_picture {

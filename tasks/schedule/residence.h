@@ -1,8 +1,8 @@
 /* Plans, before the run, which buffers leave a GPU's memory and when, if not all buffers of its tasks fit. The GPU's
  * tasks run in the order of the predicted schedule, and steps repeat, so the next use of every buffer is known. Evicts
- * the buffer with the furthest next use (Belady 1966); the distance of a modified buffer, which must also be copied
- * out, counts half. Dead buffers go first and cost nothing. A task may start copying its inputs while the task before
- * it runs, if the data of both fit in half the memory. */
+ * the buffer with the furthest next use (Belady 1966); a modified buffer must also be copied out, so its distance
+ * counts half. Dead buffers go first and cost nothing. A task may start copying its inputs while the task before it
+ * runs, if the data of both fit in half the memory. */
 #ifndef SL_RESIDENCE_H
 #define SL_RESIDENCE_H
 

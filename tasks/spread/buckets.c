@@ -65,7 +65,6 @@ static sl_status enter(sl__spread *s, const sl_node *node, const sl_transfer *t)
 sl_status sl__complete_sums(sl__spread *s) {
   const sl_transfer *t;
   for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SUM, &next));) {
-    if (!(t->stages >> s->stage & 1)) continue;
     SL_TRY(sl__add_tree_sums(s, s->at - 1, t->value)); /* the node before completed it */
     if (s->division) SL_TRY(enter(s, s->from->node[s->at - 1], t));
   }

@@ -1,9 +1,9 @@
 /* Copies from one rank to all others (SL_TRANSFER_COPY): inputs of a node that every rank computes and, at the end of
  * the step, parameters that their owners have updated.
  *
- * Parameters that only their owners keep (ZeRO 3) are fetched: each time into new pieces, which the other ranks have
- * until the last reader before the next fetch has ended. Two fetches may be under way or in use at a time: a fetch
- * begins after the first task that uses the fetch before the last one has ended. */
+ * Parameters that only their owners keep (ZeRO 3) are fetched, each time into new pieces. The other ranks have these
+ * pieces until the last reader before the next fetch has ended. Two fetches may be under way or in use at a time: fetch
+ * n begins after the first task that uses fetch n - 2 has ended. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
@@ -70,11 +70,8 @@ sl_status sl__copy_inputs(sl__spread *s) {
 }
 
 void sl__open_gate(sl__spread *s, int index) {
-  const sl_placements *p = s->placements;
-  int fetches = 0;
-  for (int i = 0; i < p->n_transfers; i++) fetches |= p->transfer[i].fetched && p->transfer[i].since == index;
   const sl_node *node = s->from->node[index];
-  if (fetches && node->n_out > 0) s->gate = s->piece[node->out[0]][0];
+  if (s->fetches[index] && node->n_out > 0) s->gate = s->piece[node->out[0]][0];
 }
 
 /* Parameters of one owner share an exchange node until it is full. */

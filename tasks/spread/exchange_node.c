@@ -1,5 +1,9 @@
-/* The operation of exchange nodes, and the function that adds a node. */
+/* The operation of exchange nodes, the function that adds a node, and their order. */
 #include "tasks/spread/exchange_node.h"
+
+#include <stdlib.h>
+
+#include "tasks/spread/spread.h"
 
 /* Bytes of the values that move; further outputs move nothing. */
 static void cost(const sl_call *c, sl_cost *cost) {
@@ -37,4 +41,27 @@ sl_status sl__exchange_node_add(sl_graph *step, const char *name, sl_phase phase
                                       .leaf_rows = step->batch,
                                       .batch_rows = step->batch});
   return sl_graph_status(step);
+}
+
+static int by_slot(const void *a, const void *b) {
+  const sl_step_exchange *x = a, *y = b;
+  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Ranks that share samples have different graphs, so the order is that of the timetable, which is the same on all;
+ * without such ranks it is that of the nodes. */
+int sl_spread_exchanges(const sl_graph *step, const sl_division *d, sl_step_exchange *list) {
+  int n = 0;
+  for (int i = 0; i < step->n_nodes; i++) {
+    const sl_node *node = step->node[i];
+    if (!node->bucket) continue;
+    const sl__exchange_attr *attr = node->attr;
+    double bytes = 0;
+    for (int k = 0; k < attr->values; k++) bytes += (double)sl_value_bytes(step->value[node->in[k]]);
+    list[n++] =
+        (sl_step_exchange){.node = i, .move = attr->move, .bytes = bytes, .slot = attr->slot, .place = attr->place};
+  }
+  if (d && d->stages > 1) qsort(list, (size_t)n, sizeof *list, by_slot);
+  return n;
 }

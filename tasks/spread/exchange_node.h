@@ -1,10 +1,10 @@
 /* An exchange between ranks as a node of the step graph. It sums several values over all ranks, for all ranks or for
  * one, or it copies one rank's values to the others. The values of one node are a bucket.
  *
- * The inputs of a sum are this rank's partial sums: for each subtree of its leaves, those of all values. Its first
- * outputs are the inputs of the first subtree, which the whole sums replace. The inputs of a copy are its first
- * outputs. Further outputs hold values back: no node overwrites them before the exchange has ended. The node has no
- * kernel. Private to tasks/. */
+ * The inputs of a sum are this rank's partial sums: for each subtree of its leaves, the sums of all values. The whole
+ * sums replace the inputs of the first subtree, so these inputs are also the first outputs. The inputs of a copy are
+ * its first outputs, too. Further outputs protect values: no node overwrites them before the exchange has ended. The
+ * node has no kernel. Private to tasks/. */
 #ifndef SL_EXCHANGE_NODE_H
 #define SL_EXCHANGE_NODE_H
 
@@ -16,14 +16,14 @@ enum { SL__BUCKET_BYTES = 2 << 20 }; /* a bucket of this size or more is full */
 typedef struct sl__exchange_attr {
   sl_exchange_move move;
   int values; /* number of values summed or copied: the first outputs */
-  /* A pipeline: the slot of the timetable (stages.h) in which the message is sent, and the place of the exchange in the
-   * walk of sl_spread. Ranks declare their exchanges in this order, which is the same on all. */
+  /* Ranks that share samples declare their exchanges by slot, then by place; this order is the same on all ranks. slot:
+   * the slot (timetable.h) in which the message is sent. place: the exchange's place in the walk of sl_spread. */
   int slot, place;
 } sl__exchange_attr;
 
 extern const sl_operation sl__exchange_operation;
 
-/* Adds a node to the step graph; number: of the exchange, from 1. */
+/* Adds a node to the step graph. number: the exchange's number, from 1. */
 sl_status sl__exchange_node_add(sl_graph *step, const char *name, sl_phase phase, int number,
                                 const sl__exchange_attr *attr, const sl_value *in, int n_in, const sl_value *out,
                                 int n_out);

@@ -27,7 +27,7 @@ static int pieces_of(sl__spread *s, int r, size_t width, sl_value *pieces) {
   return n;
 }
 
-/* Adds an exchange node for each rank that has shards and each width of elements, since a bucket has one. */
+/* Adds an exchange node for each rank that has shards and each width of elements, since a bucket has one width. */
 sl_status sl__gather_inputs(sl__spread *s) {
   static const size_t widths[] = {4, 2};
   const sl_transfer *t;

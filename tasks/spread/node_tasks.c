@@ -2,7 +2,7 @@
  * that its operation takes block by block. */
 #include <stdlib.h>
 
-#include "tasks/spread/masks.h"
+#include "tasks/graph/masks.h"
 #include "tasks/spread/parts.h"
 
 /* The shard, leaf and row block of a task; -1: not divided so. A gathering task has a shard and no leaf. */

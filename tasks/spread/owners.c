@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "tasks/spread/exchange_node.h"
-#include "tasks/spread/masks.h"
+#include "tasks/graph/masks.h"
+#include "tasks/spread/placement.h"
 
 enum { NONE = -1, SEVERAL = -2 };
 
@@ -85,10 +86,12 @@ static void leave_out(const finder *f, char *listed) {
     }
 }
 
-/* Consecutive parameters, about a bucket's bytes, that get the same owner. */
+/* Parameters of the same stages, about a bucket's bytes, that get the same owner. */
 typedef struct run {
-  int first, n;
+  int first; /* number of the first of them */
+  sl_stage_set stages;
   size_t bytes;
+  int owner;
 } run;
 
 static int largest_first(const void *a, const void *b) {
@@ -110,24 +113,41 @@ static void order_parameters(const finder *f, sl__owners *o, char *listed) {
     }
 }
 
-static void choose_owners(const finder *f, sl__owners *o, int ranks, run *runs, size_t *load, int *owner) {
+static int by_first(const void *a, const void *b) { return ((const run *)a)->first - ((const run *)b)->first; }
+
+/* The most bytes that a rank has in any stage of a set. load[stages][ranks] */
+static size_t load_of(const size_t *load, int ranks, int rank, sl_stage_set stages) {
+  size_t most = 0;
+  for (int s = 0; s < SL_MAX_STAGES; s++)
+    if (sl_stage_set_has(stages, s) && load[s * ranks + rank] > most) most = load[s * ranks + rank];
+  return most;
+}
+
+/* of[parameters]: its run */
+static void choose_owners(const finder *f, const sl_stage_set *keeps, sl__owners *o, int ranks, run *runs, int *of,
+                          size_t *load, int *owner) {
   int n = 0;
   for (int i = 0; i < o->n; i++) {
-    if (n == 0 || runs[n - 1].bytes >= SL__BUCKET_BYTES) runs[n++] = (run){.first = i};
-    runs[n - 1].n++;
-    runs[n - 1].bytes += sl_value_bytes(f->g->value[o->parameter[i]]);
+    const sl_stage_set stages = keeps ? keeps[o->parameter[i]] : 1;
+    int k = n;
+    while (k > 0 && runs[k - 1].stages != stages) k--;
+    if (k == 0 || runs[k - 1].bytes >= SL__BUCKET_BYTES) runs[n] = (run){.first = i, .stages = stages}, k = ++n;
+    runs[k - 1].bytes += sl_value_bytes(f->g->value[o->parameter[i]]);
+    of[i] = k - 1;
   }
   qsort(runs, (size_t)n, sizeof *runs, largest_first);
   for (int k = 0; k < n; k++) {
-    int least = 0;
     for (int r = 1; r < ranks; r++)
-      if (load[r] < load[least]) least = r;
-    load[least] += runs[k].bytes;
-    for (int i = runs[k].first; i < runs[k].first + runs[k].n; i++) owner[o->parameter[i]] = least;
+      if (load_of(load, ranks, r, runs[k].stages) < load_of(load, ranks, runs[k].owner, runs[k].stages))
+        runs[k].owner = r;
+    for (int s = 0; s < SL_MAX_STAGES; s++)
+      if (sl_stage_set_has(runs[k].stages, s)) load[s * ranks + runs[k].owner] += runs[k].bytes;
   }
+  qsort(runs, (size_t)n, sizeof *runs, by_first);
+  for (int i = 0; i < o->n; i++) owner[o->parameter[i]] = runs[of[i]].owner;
 }
 
-sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
+sl_status sl__owners_find(const sl_graph *g, int ranks, const sl_stage_set *keeps, sl__owners **owners) {
   *owners = NULL;
   const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
   sl__owners *o = calloc(1, sizeof *o);
@@ -137,10 +157,10 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
               .last = malloc(values * sizeof(int))};
   char *listed = calloc(values, 1);
   run *runs = malloc(values * sizeof *runs);
-  size_t *load = calloc((size_t)ranks, sizeof *load);
-  int *owner = malloc(values * sizeof *owner);
+  size_t *load = calloc((size_t)ranks * SL_MAX_STAGES, sizeof *load);
+  int *owner = malloc(values * sizeof *owner), *of = malloc(values * sizeof *of);
   sl_status status = SL_OK;
-  if (!o || !f.value || !f.node || !f.last || !listed || !runs || !load || !owner ||
+  if (!o || !f.value || !f.node || !f.last || !listed || !runs || !load || !owner || !of ||
       !(o->value = malloc(values * sizeof *o->value)) || !(o->node = malloc(nodes * sizeof *o->node)) ||
       !(o->parameter = malloc(values * sizeof *o->parameter))) {
     status = sl_no_memory("to divide %d values among %d ranks", g->n_values, ranks);
@@ -155,7 +175,7 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
   follow_values(&f);
   leave_out(&f, listed);
   order_parameters(&f, o, listed);
-  choose_owners(&f, o, ranks, runs, load, owner);
+  choose_owners(&f, keeps, o, ranks, runs, of, load, owner);
   for (sl_value v = 0; v < g->n_values; v++) {
     const int family = g->value[v]->role == SL_ROLE_PARAMETER ? v : f.value[v];
     o->value[v] = family >= 0 ? owner[family] : NONE;
@@ -167,7 +187,7 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
   o = NULL;
 out:
   sl__owners_destroy(o);
-  free(f.value), free(f.node), free(f.last), free(listed), free(runs), free(load), free(owner);
+  free(f.value), free(f.node), free(f.last), free(listed), free(runs), free(load), free(owner), free(of);
   return status;
 }
 

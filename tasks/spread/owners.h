@@ -9,6 +9,7 @@
 #define SL_OWNERS_H
 
 #include "tasks/graph/graph.h"
+#include "tasks/spread/placement.h"
 
 typedef struct sl__owners {
   int *value; /* [logical values] owner: the rank that updates a parameter or alone holds the value; -1: none */
@@ -21,8 +22,9 @@ typedef struct sl__owners {
 
 /* Finds the owners for a complete logical graph; the result is the same on every rank. Parameters whose gradients share
  * a bucket have the same owner. The ranks own about equal numbers of bytes: the largest runs are assigned first, each
- * to the rank with the fewest bytes. A parameter is never divided. SL_ENOMEM. */
-sl_status sl__owners_find(const sl_graph *logical, int ranks, sl__owners **owners);
+ * to the rank with the fewest bytes. A parameter is never divided. keeps[logical values]: sets of stages (stages.h)
+ * that have a parameter; the bytes are then about equal in each stage. NULL: there is one stage. SL_ENOMEM. */
+sl_status sl__owners_find(const sl_graph *logical, int ranks, const sl_stage_set *keeps, sl__owners **owners);
 void sl__owners_destroy(sl__owners *owners); /* NULL is allowed */
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "tasks/spread/exchange_node.h"
 #include "tasks/spread/spread.h"
+#include "tasks/spread/timetable.h"
 
 /* The sums that the next exchange node completes. item[i * subtrees + k] holds value i, summed over subtree k of my
  * leaves; the whole sum replaces item[i * subtrees]. */
@@ -24,7 +25,7 @@ typedef struct sl__spread {
   const sl_plan *plan;
   const sl_placements *placements;
   const sl_division *division; /* NULL: one rank divides the leaves */
-  const sl_division *passes;   /* of a pipeline; NULL: none */
+  sl__timetable *passes;       /* of ranks that share the same samples; NULL: none */
   int rank;                    /* among those that divide the leaves */
   int stage, stages;           /* of the ranks that share the same samples; 0 and 1 if there is one */
   int tensor;                  /* of them, ranks that divide the folds of a layer; 1: none */
@@ -42,15 +43,22 @@ typedef struct sl__spread {
   char *waiting;         /* [logical values] 1: in the bucket */
   int exchanges;         /* number of exchange nodes so far */
   char *released;        /* [transfers] 1: a WAIT that an exchange node already makes */
+  char *fetches;         /* [logical nodes] 1: values are fetched for it */
   sl_value gate;         /* a piece; the next fetched values move after it is made; SL_NONE: at any time */
 } sl__spread;
 
-/* The next transfer of this kind that is due in front of node s->at; NULL: none is left. *next holds the position in
- * the list and starts at s->due. */
+/* Whether this rank takes part in a transfer. */
+static inline int sl__concerns(const sl__spread *s, const sl_transfer *t) {
+  if (t->kind != SL_TRANSFER_SEND) return sl_stage_set_has(t->stages, s->stage);
+  return (t->from_stage == s->stage || t->to_stage == s->stage) && !sl_placement_elsewhere(t->have, s->rank);
+}
+
+/* The next transfer of this kind that is due in front of node s->at and concerns this rank; NULL: none is left. *next
+ * holds the position in the list and starts at s->due. */
 static inline const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_kind kind, int *next) {
   const sl_placements *p = s->placements;
   for (; *next < p->n_transfers && p->transfer[*next].before == s->at; (*next)++)
-    if (p->transfer[*next].kind == kind) return &p->transfer[(*next)++];
+    if (p->transfer[*next].kind == kind && sl__concerns(s, &p->transfer[*next])) return &p->transfer[(*next)++];
   return NULL;
 }
 
@@ -87,7 +95,7 @@ sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for the
 /* sends.c: messages between stages. */
 sl_status sl__send_values(sl__spread *s); /* that are due in front of the current node */
 
-/* turns.c: micro-batches, and passes of a pipeline (division with stages; else NULL is allowed). */
-sl_status sl__take_turns(sl_graph *step, const sl_plan *plan, sl_leaves mine, const sl_division *division);
+/* turns.c: micro-batches, and passes of a pipeline. */
+sl_status sl__take_turns(sl__spread *s);
 
 #endif

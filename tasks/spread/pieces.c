@@ -9,7 +9,7 @@ static sl_value_info whole_piece(const sl__spread *s, sl_value v) {
   piece.logical = v;
   piece.blocks = s->blocks[v];
   piece.producer = piece.leaf = piece.shard = piece.block = -1;
-  /* What another rank keeps, this one has only for a while. */
+  /* If another rank or stage keeps the value, this rank has it only for a while. */
   if (sl_placement_elsewhere(s->placements->value[v], s->rank) ||
       (piece.role != SL_ROLE_TEMPORARY && !sl_placement_on(s->placements->keeps, v, s->stage)))
     piece.role = SL_ROLE_TEMPORARY;

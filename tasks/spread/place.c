@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/spread/masks.h"
+#include "tasks/graph/masks.h"
 #include "tasks/spread/owners.h"
 #include "tasks/spread/placement.h"
 #include "tasks/spread/stages.h"
@@ -22,8 +22,9 @@ static const struct rule {
 };
 
 enum { NONE = -1 };
-/* What a value depends on: inputs of the step alone, parameters and no samples, both by one node, anything else. The
- * first two can be sent before the first pass, and a lookup, too. */
+/* What a value depends on: on inputs of the step alone (INPUTS), on parameters and no samples (PARAMETERS), on both
+ * through one node (LOOKUP), or on anything else (MORE). Values of the first two kinds can be sent before the first
+ * pass, and so can lookups. */
 enum { INPUTS, PARAMETERS, LOOKUP, MORE };
 
 typedef struct walk {
@@ -42,10 +43,14 @@ typedef struct walk {
   size_t fetched; /* bytes fetched so far */
   int fetching;   /* the last node that values were fetched for; the one before it; NONE */
   int fetched_before;
-  int first_update; /* node */
-  int most;         /* transfers allocated */
-  char *made_of;    /* [values] what it depends on: INPUTS ... */
-  uint32_t *on;     /* [values] stages that have it at this point; NULL: no pipeline */
+  int first_update;       /* node */
+  int most;               /* transfers allocated */
+  char *made_of;          /* [values] what it depends on: INPUTS ... */
+  sl_stage_set *on;       /* [values] stages that have it at this point; NULL: no pipeline */
+  sl_stage_set *gathered; /* [values] stages that have the samples of all ranks */
+  sl_stage_set *copies;   /* [values] stages in which all ranks have a copy of the owner's value; 0: not copied */
+  sl_placement *source;   /* [values] whose it is */
+  int *arrived;           /* [values] the node in front of which the last message with it is due; NONE */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -91,22 +96,57 @@ static int is_fetched(const walk *w, sl_value v) {
 static void drop_copies(walk *w, sl_value v, sl_placement need) {
   if (!is_fetched(w, v) || w->have[v].kind != SL_PLACE_REPLICATED) return;
   if (need.kind == SL_PLACE_OWNED || (w->how->window && w->fetched - w->used[v] > w->how->window))
-    w->have[v] = w->p->value[v];
+    w->have[v] = w->p->value[v], w->copies[v] = 0;
 }
 
-/* A copy is fetched one fetch ahead, so that it moves while the tasks before its reader run: exchanges keep their
- * order, and one that stood right in front of its reader would also wait for the sums before it. */
+/* A copy is fetched one fetch ahead, so that it moves while the tasks before its reader run. Exchanges keep their
+ * order: an exchange right in front of its reader would also wait for the sums before it. */
 static void fetch(walk *w, int node, sl_value v, sl_transfer *t) {
   if (w->fetching != node) w->fetched_before = w->fetching, w->fetching = node;
   t->fetched = 1;
   t->since = node;
   t->before = w->fetched_before == NONE ? node : w->fetched_before;
   if (t->before <= w->writer[v]) t->before = w->writer[v] + 1;
+  if (t->before < w->arrived[v]) t->before = w->arrived[v];
   w->fetched += sl_value_bytes(w->g->value[v]);
+}
+
+static sl_stage_set stages_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
+
+/* If other stages have gathered the value before, this stage gathers it too: each stage gathers for itself. */
+static sl_status gather_again(walk *w, int node, sl_value v, sl_placement need, int before) {
+  const sl_stage_set left = stages_of(w, node) & ~w->gathered[v];
+  if (!w->gathered[v] || !left || need.kind == SL_PLACE_BY_SAMPLE) return SL_OK;
+  const sl_transfer t = {.kind = SL_TRANSFER_GATHER,
+                         .value = v,
+                         .have = placed(SL_PLACE_BY_SAMPLE, NONE),
+                         .need = need,
+                         .before = before,
+                         .since = before,
+                         .stages = left};
+  w->gathered[v] |= left;
+  return record(w, &t, w->p->n_owned + w->p->n_transfers);
+}
+
+/* A copy for all ranks of the stages that compute a node: from the owner, which may have it on each of these stages. */
+static sl_status copy(walk *w, int node, sl_value v, sl_placement need, int before) {
+  const sl_stage_set left = stages_of(w, node) & ~w->copies[v];
+  sl_transfer t = {.kind = SL_TRANSFER_COPY,
+                   .value = v,
+                   .have = w->source[v],
+                   .need = need,
+                   .before = before,
+                   .since = before,
+                   .stages = left};
+  if (!left) return SL_OK;
+  if (is_fetched(w, v)) fetch(w, node, v, &t);
+  w->copies[v] |= left;
+  return record(w, &t, w->p->n_owned + w->p->n_transfers);
 }
 
 /* Adds the transfer that gives a value the placement that `node` needs, due in front of node `before`. */
 static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigned access, int before) {
+  SL_TRY(gather_again(w, node, v, need, before));
   drop_copies(w, v, need);
   const sl_placement have = w->have[v];
   const sl_transition *row = sl_transition_find(have, need, access);
@@ -117,8 +157,14 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
                    w->g->node[node]->name, w->g->node[node]->op->name, w->g->value[v]->name,
                    sl_placement_text(have, (char[SL_PLACEMENT_TEXT]){0}),
                    sl_placement_text(need, (char[SL_PLACEMENT_TEXT]){0}));
+  if (row->kind == SL_TRANSFER_NONE && have.kind == SL_PLACE_REPLICATED && need.kind == have.kind && w->copies[v])
+    return copy(w, node, v, need, before); /* for stages that have no copy yet */
   if (row->kind == SL_TRANSFER_NONE) return SL_OK;
   w->have[v] = placed(row->after, need.rank);
+  if (row->kind == SL_TRANSFER_COPY) {
+    w->source[v] = have, w->copies[v] = 0;
+    return copy(w, node, v, need, before);
+  }
   sl_transfer t = {.kind = row->kind,
                    .value = v,
                    .have = have,
@@ -126,9 +172,10 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
                    .before = before,
                    .since = before,
                    .stages = w->on ? w->on[v] : 1};
-  if (row->kind == SL_TRANSFER_COPY && is_fetched(w, v)) fetch(w, node, v, &t);
+  if (row->kind == SL_TRANSFER_GATHER) t.stages = w->gathered[v] = stages_of(w, node);
   if (row->kind == SL_TRANSFER_SUM) t.lossy = w->g->node[node]->phase == SL_PHASE_BACKWARD && w->last_read[v] == NONE;
   if (row->kind == SL_TRANSFER_WAIT) {
+    t.stages = stages_of(w, node);
     t.before = w->first_update;
     t.since = w->last_read[v] + 1;
     return record(w, &t, w->turn[v]);
@@ -145,38 +192,54 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
   return access;
 }
 
-/* Of the ranks that have a value, the one that sends it to a stage: of the first stage that has it, so that all of its
- * ranks send to as many. */
+/* The run in whose pass a value was made; NONE */
+static int run_of(const walk *w, sl_value v) { return w->writer[v] == NONE ? NONE : w->p->run[w->writer[v]]; }
+
+/* Returns the rank that sends a value to rank `to`: a rank of the pipeline stage that made the value or, if that stage
+ * is unknown, of the first stage that has the value. The ranks of this stage take turns, so that all of them send to
+ * equally many ranks. */
 static int sender(const walk *w, sl_value v, int to) {
-  const int tensor = w->p->tensor;
-  const uint32_t all = (uint32_t)(((uint64_t)1 << tensor) - 1);
-  int first = 0, n = 0, from = 0;
+  const int tensor = w->p->tensor, run = run_of(w, v);
+  const sl_stage_set all = sl_stage_set_of(tensor);
+  int first = run == NONE ? 0 : run % (w->how->stages / tensor), n = 0, from = 0;
+  if (!(w->on[v] >> first * tensor & all)) first = 0;
   while (!(w->on[v] >> first * tensor & all)) first++;
-  const uint32_t have = w->on[v] >> first * tensor & all;
-  for (int t = 0; t < tensor; t++) n += have >> t & 1;
-  for (int skip = to % n; skip >= 0; from++) skip -= have >> from & 1;
+  const sl_stage_set have = w->on[v] >> first * tensor & all;
+  for (int t = 0; t < tensor; t++) n += sl_stage_set_has(have, t);
+  for (int skip = to % n; skip >= 0; from++) skip -= sl_stage_set_has(have, from);
   return first * tensor + from - 1;
 }
 
-/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. */
-static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
+/* Whether a value is sent before the first pass, as are lookups that a later stage computes for an earlier one. */
+static int is_early(const walk *w, sl_value v, int from, int to) {
+  const int tensor = w->p->tensor;
+  return w->made_of[v] <= PARAMETERS || (w->made_of[v] == LOOKUP && to / tensor < from / tensor);
+}
+
+/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. If one of the ranks that
+ * divide the samples owns the value, only the owner sends it, to its counterparts in the other stages, even if the
+ * other ranks have copies. */
+static sl_status send(walk *w, sl_value v, sl_stage_set stages, int before) {
   if (!w->on) return SL_OK;
+  const sl_placement have = w->copies[v] ? w->source[v] : w->have[v];
   for (int to = 0; to < w->how->stages; to++) {
-    if (!((stages & ~w->on[v]) >> to & 1)) continue;
+    if (!sl_stage_set_has(stages & ~w->on[v], to)) continue;
     if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any stage has it", w->g->value[v]->name);
     const int from = sender(w, v, to);
     const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
     const sl_transfer t = {.kind = SL_TRANSFER_SEND,
                            .value = v,
-                           .have = w->have[v],
-                           .need = w->have[v],
+                           .have = have,
+                           .need = have,
                            .before = before,
                            .since = before,
                            .from_stage = from,
                            .to_stage = to,
                            .phase = made,
-                           .early = w->made_of[v] <= PARAMETERS || (w->made_of[v] == LOOKUP && to < from)};
+                           .run = run_of(w, v),
+                           .early = is_early(w, v, from, to)};
     SL_TRY(record(w, &t, w->p->n_owned + w->p->n_transfers));
+    w->arrived[v] = before;
   }
   w->on[v] |= stages;
   return SL_OK;
@@ -192,8 +255,6 @@ static char made_of(const walk *w, const sl_node *node, sl_value v) {
   if (w->g->value[v]->scope == SL_SCOPE_WHOLE) return MORE; /* a sum over samples */
   return most == PARAMETERS ? LOOKUP : INPUTS;
 }
-
-static uint32_t stages_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
 
 static sl_status place_node(walk *w, int i) {
   const sl_node *node = w->g->node[i];
@@ -212,6 +273,7 @@ static sl_status place_node(walk *w, int i) {
     if (w->on) w->on[v] = w->p->computes[i];
     w->made_of[v] = made_of(w, node, v);
     w->have[v] = w->p->made[v] = makes;
+    w->copies[v] = 0;
     w->written[v] = 1;
     w->writer[v] = i;
     if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: its exchange begins before a node needs it */
@@ -223,7 +285,7 @@ static sl_status place_node(walk *w, int i) {
 /* Kept values go to every stage as soon as they are complete; parameters and state that a pipeline's stages have
  * updated elsewhere return to where they are kept. */
 static sl_status end_step_of_stages(walk *w) {
-  const uint32_t all = (uint32_t)(((uint64_t)1 << w->how->stages) - 1);
+  const sl_stage_set all = sl_stage_set_of(w->how->stages);
   for (sl_value v = 0; v < w->g->n_values; v++)
     if (w->g->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY(send(w, v, w->p->keeps[v], w->g->n_nodes));
   for (int k = 0; k < w->how->n_keep; k++)
@@ -277,7 +339,7 @@ static int owner_between_steps(const walk *w, const sl__owners *owners, sl_value
   return owners && w->how->zero == SL_ZERO_PARAMETERS ? owners->value[v] : NONE;
 }
 
-/* A copy in 16 bits of a parameter that one rank has: that rank makes it, and half as many bytes move. */
+/* If one rank has a parameter, that rank makes the parameter's copy in 16 bits, and half as many bytes move. */
 static void place_copy(walk *w, int i) {
   const sl_node *node = w->g->node[i];
   if (node->op != w->g->convert || node->phase == SL_PHASE_UPDATE) return;
@@ -349,6 +411,10 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .writer = malloc(values * sizeof *w.writer),
             .copied = calloc(values, 1),
             .made_of = calloc(values, 1),
+            .gathered = calloc(values, sizeof *w.gathered),
+            .copies = calloc(values, sizeof *w.copies),
+            .source = malloc(values * sizeof *w.source),
+            .arrived = malloc(values * sizeof *w.arrived),
             .have = malloc(values * sizeof *w.have),
             .written = calloc(values, 1),
             .last = malloc(values * sizeof *w.last),
@@ -356,22 +422,26 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
   if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
-      !w.made_of || !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
+      !w.made_of || !w.gathered || !w.copies || !w.source || !w.arrived ||
+      !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
   p->tensor = how->tensor > 1 ? how->tensor : 1;
+  const int chunks = how->chunks > 1 && how->stages > p->tensor ? how->chunks : 1;
   if (how->stages > 1 &&
       (!(w.on = calloc(values, sizeof *w.on)) || !(p->computes = calloc(nodes, sizeof *p->computes)) ||
-       !(p->keeps = calloc(values, sizeof *p->keeps))))
+       !(p->run = malloc(nodes * sizeof *p->run)) || !(p->keeps = calloc(values, sizeof *p->keeps)) ||
+       !(p->waits = calloc(nodes, 1))))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d stages", g->n_values, how->stages));
-  for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = NONE;
-  if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
+  for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = w.arrived[v] = NONE;
+  if (how->stages > 1)
+    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, chunks, p->computes, p->keeps, p->run, p->waits));
+  if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, p->keeps, &owners));
   find_last(&w);
   choose(&w, owners);
   if (how->stages > 1) {
-    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, p->computes, p->keeps));
     memcpy(w.on, p->keeps, (size_t)g->n_values * sizeof *w.on);
     for (sl_value v = 0; v < g->n_values; v++)
       w.made_of[v] = g->value[v]->role == SL_ROLE_TEMPORARY ? INPUTS : PARAMETERS;
@@ -387,12 +457,13 @@ out:
   sl_placements_destroy(p);
   sl__owners_destroy(owners);
   free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
-  free(w.used), free(w.writer), free(w.copied), free(w.made_of), free(w.on);
+  free(w.used), free(w.writer), free(w.copied), free(w.made_of), free(w.gathered), free(w.on), free(w.copies);
+  free(w.source), free(w.arrived);
   return status;
 }
 
 void sl_placements_destroy(sl_placements *p) {
   if (!p) return;
   free(p->made), free(p->value), free(p->node), free(p->gathers), free(p->owned), free(p->transfer), free(p->computes),
-      free(p->keeps), free(p);
+      free(p->run), free(p->keeps), free(p->waits), free(p);
 }

@@ -38,7 +38,9 @@ int sl_placement_equal(sl_placement a, sl_placement b) { return a.kind == b.kind
 
 int sl_placement_elsewhere(sl_placement p, int rank) { return p.kind == SL_PLACE_OWNED && p.rank != rank; }
 
-int sl_placement_on(const uint32_t *stages, int index, int stage) { return !stages || (stages[index] >> stage & 1); }
+int sl_placement_on(const sl_stage_set *stages, int index, int stage) {
+  return !stages || sl_stage_set_has(stages[index], stage);
+}
 
 const char *sl_placement_text(sl_placement p, char *text) {
   static const char *const name[SL_PLACE_KINDS] = {"by sample",  "by rows",       "by columns",

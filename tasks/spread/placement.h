@@ -1,21 +1,21 @@
 /* Placements: which ranks hold which part of a value when several ranks compute a step; and the transfers between them.
  *
- * Every value of a logical graph has a placement, and so has every node: the ranks that compute it. One rule table says
- * which placements a node needs its inputs to have and gives its outputs (place.c). sl_placements_create walks the
- * graph, compares the placement of each input with the one that its reader needs, and records a transfer where they
+ * Every value of a logical graph has a placement, and so has every node: the ranks that compute it. One rule table
+ * gives the placements that a node needs for its inputs and makes for its outputs (place.c). sl_placements_create walks
+ * the graph, compares the placement of each input with the one that its reader needs, and records a transfer where they
  * differ. One transition table (placement.c) says how each transfer is made. sl_spread turns transfers into exchange
  * nodes.
  *
  * So plain data parallelism, ZeRO stages 1 to 3, gathered sums and copies of norms are rows of two tables.
  *
  * A pipeline divides the nodes themselves: each stage computes some of them (stages.h). A value is on the stages that
- * have computed or received it; before a node of another stage reads it, it is sent there. A placement then tells what
- * the ranks of one stage have.
+ * have computed or received it; before a node of another stage reads the value, it is sent to that stage. A placement
+ * then describes the ranks of one stage.
  *
- * Ranks that divide products do the same, with folds in place of layers (folds.h): T of them are T stages of their own,
- * each of which computes its folds, and all of which compute what is not divided. So the sum over folds is no special
- * exchange: each rank receives the partial sums that it lacks and adds them up. For T = 2^k the tree makes that k
- * exchanges of one value (recursive doubling). */
+ * Ranks that divide products count as stages too, with folds in place of layers (folds.h). T such ranks are T stages:
+ * each computes its own folds, and all of them compute the nodes that are not divided. So the sum over folds is no
+ * special exchange: each rank receives the partial sums that it lacks and adds them up. For T = 2^k the tree needs only
+ * k exchanges of one value (recursive doubling). */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -24,6 +24,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A set of the ranks that share the same samples, here called stages: bit s is stage s. */
+__extension__ typedef unsigned __int128 sl_stage_set;
+enum { SL_MAX_STAGES = 128 };
+/* Stages 0 to n - 1. */
+static inline sl_stage_set sl_stage_set_of(int n) {
+  return n < SL_MAX_STAGES ? ((sl_stage_set)1 << n) - 1 : ~(sl_stage_set)0;
+}
+static inline int sl_stage_set_has(sl_stage_set set, int stage) { return (int)(set >> stage & 1); }
 
 typedef enum sl_place_kind {
   SL_PLACE_BY_SAMPLE,  /* each rank holds the samples or leaves that it computes */
@@ -71,9 +80,10 @@ typedef struct sl_transfer {
   int since;
   int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
   int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
-  uint32_t stages;          /* SUM: set of the stages that have the value */
+  sl_stage_set stages;      /* set of the stages whose ranks take part; SEND: not used */
   int from_stage, to_stage; /* SEND */
   sl_phase phase;           /* SEND: of the node that has made it */
+  int run;                  /* SEND: of layers, to which that node belongs (stages.h); -1: none */
   int early;                /* SEND: 1: no sample matters to the value, so it is sent before the first pass */
 } sl_transfer;
 
@@ -89,8 +99,10 @@ typedef struct sl_placements {
   int n_transfers;
   int tensor; /* ranks that divide the folds of a layer; 1: none */
   /* Of the ranks that share the same samples, here called stages; NULL if there is one. */
-  uint32_t *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
-  uint32_t *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
+  sl_stage_set *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
+  sl_stage_set *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
+  int *run;               /* [logical nodes] the run of layers in whose passes it is computed (stages.h); -1: none */
+  char *waits;            /* [logical nodes] 1: no other pass depends on it (stages.h) */
 } sl_placements;
 
 /* How the optimizer's state, gradients and parameters are divided among the ranks that share the samples (ZeRO,
@@ -101,19 +113,23 @@ enum {
   SL_ZERO_STATE = 1,     /* or 2: one rank updates each parameter and has its optimizer state (owners.h) */
   SL_ZERO_PARAMETERS = 3 /* that rank alone has the parameter; the others fetch it when they use it */
 };
-enum { SL_MAX_STAGES = 31 };
-/* The order of a pipeline's passes (stages.h). */
-typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ORDERS } sl_pipe_order;
+/* The order of a pipeline's passes (timetable.h). */
+typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ZERO_BUBBLE, SL_PIPE_ORDERS } sl_pipe_order;
+/* Passes of a micro-batch through a run of layers: forward, backward and, by SL_PIPE_ZERO_BUBBLE, the gradients of
+ * weights. */
+static inline int sl_pipe_pass_kinds(sl_pipe_order order) { return order == SL_PIPE_ZERO_BUBBLE ? 3 : 2; }
 
 typedef struct sl_placing {
   int ranks;            /* that share the samples; with a pipeline, of one stage */
   int stages;           /* ranks that share the same samples: stages of a pipeline times `tensor`; 0 or 1: one */
   int tensor;           /* of them, ranks that divide the folds of a layer: consecutive ones; 0 or 1: none */
+  int chunks;           /* runs of layers that a stage of the pipeline has; 0 or 1: one */
   const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
   int n_keep;
   int zero; /* stage */
-  /* A fetched parameter is dropped after its use, and fetched again, if more than so many bytes are fetched between two
-   * uses. 0: it stays until the end of the step, as for micro-batches, which use it again. */
+  /* If more than this many bytes are fetched between two uses of a fetched parameter, it is dropped after the first use
+   * and fetched again for the second. 0: it stays until the end of the step, as for micro-batches, which use it again.
+   */
   size_t window;
   const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: owners follow from `zero` alone */
 } sl_placing;
@@ -132,7 +148,7 @@ const sl_transition *sl_transition_find(sl_placement have, sl_placement need, un
 int sl_placement_equal(sl_placement a, sl_placement b);
 int sl_placement_elsewhere(sl_placement placement, int rank); /* whether another rank owns it */
 /* Whether this stage is in the set of a node or a value; without a pipeline (stages NULL) there is one stage. */
-int sl_placement_on(const uint32_t *stages, int index, int stage);
+int sl_placement_on(const sl_stage_set *stages, int index, int stage);
 /* "by sample", "replicated", "owned by rank 2"; returns text. */
 enum { SL_PLACEMENT_TEXT = 48 };
 const char *sl_placement_text(sl_placement placement, char *text);

@@ -10,12 +10,12 @@ static const char *where(const sl_graph *g, const sl_transfer *t) {
   return t->before < g->n_nodes ? g->node[t->before]->name : "the step's end";
 }
 
-/* A fetch moves while an earlier node runs than the one that needs the value. */
+/* The layer of the node that reads the value. A fetch moves while an earlier node runs. */
 static const char *reader(const sl_graph *g, const sl_transfer *t) {
   return t->fetched ? g->node[t->since]->name : where(g, t);
 }
 
-/* Whether anything moves: with one rank in each stage only messages do. */
+/* Whether the transfer moves anything: with one rank in each stage only messages move. */
 static int moves(const sl_placements *p, const sl_transfer *t) { return p->ranks > 1 || t->kind == SL_TRANSFER_SEND; }
 
 static const char *name_of(const sl_transfer *t) { return t->fetched ? "fetch" : sl_transfer_name(t->kind); }

@@ -1,9 +1,9 @@
 /* Chooses the weights that are cut into row blocks. Values that one operation maps block by block (a weight, its
- * gradient, its momentum) must have the same blocks, so they form a class. A class is cut if every use allows it and it
- * has enough rows. */
+ * gradient, its momentum) must have the same blocks, so they form a class. A class is cut into row blocks if every use
+ * of its values allows this and they have enough rows. */
 #include <stdlib.h>
 
-#include "tasks/spread/masks.h"
+#include "tasks/graph/masks.h"
 #include "tasks/spread/spread.h"
 
 enum { LEAST_ROWS = 32 };

@@ -1,20 +1,16 @@
 /* Messages between ranks that share the same samples (SL_TRANSFER_SEND): the stages of a pipeline, and the ranks of a
- * stage that divide its products. Each piece of samples or of a leaf is a message of its
- * own, so that it leaves as soon as it is made. Whole values that one stage sends to another for the same node are one
- * message. A pair of ranks declares its messages in the same order on both sides: by the slots of the sender's passes,
- * then as here (program.c). */
+ * stage that divide its products. Each piece of samples or of a leaf is a message of its own, so that it leaves as soon
+ * as it is made. Whole values that one stage sends to another for the same node are one message. A pair of ranks
+ * declares its messages in the same order on both sides: by the slots of the sender's passes, then in the order in
+ * which this file adds them (program.c). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tasks/spread/parts.h"
-#include "tasks/spread/stages.h"
 
 static int is_whole(const sl__spread *s, const sl_transfer *t) {
   return s->from->value[t->value]->scope == SL_SCOPE_WHOLE &&
          !(t->have.kind == SL_PLACE_PARTIAL && s->partial[t->value]);
-}
-
-static int concerns(const sl__spread *s, const sl_transfer *t) {
-  return t->from_stage == s->stage || t->to_stage == s->stage;
 }
 
 /* Number of pieces of a value that has one for each shard or leaf. */
@@ -31,13 +27,15 @@ static int leaf_of(const sl__spread *s, const sl_transfer *t, int piece) {
                                                            : s->blocks[t->value]);
 }
 
-/* The slot in which the sender makes a piece; before all slots, or after them, where no pass does. */
+/* The slot in which the sender makes a piece; a slot before or after all others if no pass makes it. A stage that
+ * passes on a piece of another stage sends it in the pass of its own first run. */
 static int slot_of(const sl__spread *s, const sl_transfer *t, int leaf) {
   if (t->early) return SL__EARLY;
   if (leaf < 0) return SL__LATE;
   const int m = (int)((int64_t)(leaf - s->mine.first) * s->plan->micro_batches / s->mine.n);
-  return sl__stage_slot(s->passes->order, s->stages / s->tensor, t->from_stage / s->tensor, s->plan->micro_batches,
-                        t->phase, m);
+  const int stage = t->from_stage / s->tensor;
+  return sl__timetable_slot(s->passes, t->phase == SL_PHASE_FORWARD ? SL__PASS_FORWARD : SL__PASS_BACKWARD,
+                            t->run >= 0 && t->run % s->passes->stages == stage ? t->run : stage, m);
 }
 
 /* Adds a message of n pieces; leaf -1: whole values. */
@@ -60,26 +58,47 @@ static sl_status add_message(sl__spread *s, const sl_transfer *t, const sl_value
   return SL_OK;
 }
 
-/* Whether two whole values may be parts of one message. */
+/* The whole values that are due. next[i]: the next one between the same two ranks in the same direction; -1: none. */
+typedef struct due {
+  const sl_transfer **value;
+  int *next, n;
+} due;
+
+static void list_whole(const sl__spread *s, due *d) {
+  const sl_transfer *t;
+  int last[2][SL_MAX_STAGES];
+  memset(last, -1, sizeof last);
+  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
+    if (!is_whole(s, t)) continue;
+    const int out = t->from_stage == s->stage;
+    int *before = &last[out][out ? t->to_stage : t->from_stage];
+    if (*before >= 0) d->next[*before] = d->n;
+    *before = d->n;
+    d->next[d->n] = -1;
+    d->value[d->n++] = t;
+  }
+}
+
+/* Whether two whole values between the same ranks may be parts of one message. */
 static int go_together(const sl__spread *s, const sl_transfer *a, const sl_transfer *b) {
-  return a->from_stage == b->from_stage && a->to_stage == b->to_stage && a->early == b->early && a->phase == b->phase &&
+  return a->early == b->early && a->phase == b->phase &&
          sl_dtype_bytes(s->from->value[a->value]->dtype) == sl_dtype_bytes(s->from->value[b->value]->dtype);
 }
 
-/* Adds the messages of the whole values that are due. done: flags of the transfers, from the first one that is due. */
-static sl_status send_whole(sl__spread *s, sl_value *piece, char *done) {
-  const sl_transfer *t, *other, *first = &s->placements->transfer[s->due];
-  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
-    if (!concerns(s, t) || !is_whole(s, t) || done[t - first]) continue;
+/* Adds the messages of the whole values that are due. A value that has been sent becomes NULL in the list. */
+static sl_status send_whole(sl__spread *s, sl_value *piece, due *d) {
+  for (int i = 0; i < d->n; i++) {
+    const sl_transfer *t = d->value[i];
     int n = 0;
     size_t bytes = 0;
-    for (int k = s->due; bytes < SL__BUCKET_BYTES && (other = sl__next_due(s, SL_TRANSFER_SEND, &k));) {
-      if (!is_whole(s, other) || done[other - first] || !go_together(s, t, other)) continue;
-      done[other - first] = 1;
+    for (int k = i; t && k >= 0 && bytes < SL__BUCKET_BYTES; k = d->next[k]) {
+      const sl_transfer *other = d->value[k];
+      if (!other || !go_together(s, t, other)) continue;
+      d->value[k] = NULL;
       bytes += sl_value_bytes(s->from->value[other->value]);
       for (int b = 0; b < s->blocks[other->value]; b++) piece[n++] = s->piece[other->value][b];
     }
-    SL_TRY(add_message(s, t, piece, n, -1, -1));
+    if (n) SL_TRY(add_message(s, t, piece, n, -1, -1));
   }
   return SL_OK;
 }
@@ -89,7 +108,7 @@ static sl_status send_pieces(sl__spread *s, int most) {
   const sl_transfer *t;
   for (int piece = 0; piece < most; piece++)
     for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
-      if (!concerns(s, t) || is_whole(s, t) || piece >= pieces_of(s, t)) continue;
+      if (is_whole(s, t) || piece >= pieces_of(s, t)) continue;
       const int samples = s->from->value[t->value]->scope == SL_SCOPE_SAMPLE;
       SL_TRY(add_message(s, t, &s->piece[t->value][piece], 1, leaf_of(s, t, piece),
                          samples ? s->mine.first * s->per_leaf + piece : -1));
@@ -100,20 +119,20 @@ static sl_status send_pieces(sl__spread *s, int most) {
 sl_status sl__send_values(sl__spread *s) {
   const sl_transfer *t;
   int most = 0, whole = 0, n = 0;
-  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
-    if (!concerns(s, t)) continue;
+  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next)); n++) {
     if (!s->piece[t->value]) SL_TRY(sl__make_pieces(s, t->value));
     if (is_whole(s, t))
       whole += s->blocks[t->value];
     else if (pieces_of(s, t) > most)
       most = pieces_of(s, t);
   }
-  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) n = next - s->due;
+  if (n == 0) return SL_OK;
   sl_value *piece = malloc(((size_t)whole + 1) * sizeof *piece);
-  char *done = calloc((size_t)n + 1, 1);
-  sl_status status = piece && done ? SL_OK : sl_no_memory("for the messages of %d values", n);
-  if (status == SL_OK) status = send_whole(s, piece, done);
+  due d = {.value = malloc((size_t)n * sizeof *d.value), .next = malloc((size_t)n * sizeof *d.next)};
+  sl_status status = piece && d.value && d.next ? SL_OK : sl_no_memory("for the messages of %d values", n);
+  if (status == SL_OK) list_whole(s, &d);
+  if (status == SL_OK) status = send_whole(s, piece, &d);
   if (status == SL_OK) status = send_pieces(s, most);
-  free(piece), free(done);
+  free(piece), free(d.value), free(d.next);
   return status;
 }

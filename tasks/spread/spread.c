@@ -39,8 +39,8 @@ static sl_status spread_node(sl__spread *s, int index) {
   SL_TRY(sl__complete_sums(s));
   SL_TRY(end_awaited_bucket(s, node));
   SL_TRY(begin_updates(s));
+  SL_TRY(sl__send_values(s)); /* a copy may be of what a message brings */
   SL_TRY(sl__copy_inputs(s));
-  SL_TRY(sl__send_values(s));
   if (other_stage || (elsewhere && !gathers)) return SL_OK;
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) SL_TRY(sl__make_pieces(s, node->out[j]));
@@ -97,13 +97,15 @@ static sl_status walk(sl__spread *s) {
   SL_TRY(sl_row_blocks(g, s->plan, s->blocks));
   for (int i = 0; i < s->placements->n_transfers; i++)
     if (s->placements->transfer[i].kind == SL_TRANSFER_SUM) s->partial[s->placements->transfer[i].value] = 1;
+  for (int i = 0; i < s->placements->n_transfers; i++)
+    if (s->placements->transfer[i].fetched) s->fetches[s->placements->transfer[i].since] = 1;
   for (sl_value v = 0; v < g->n_values; v++)
     if (g->value[v]->role != SL_ROLE_TEMPORARY && !sl_placement_elsewhere(s->placements->value[v], s->rank) &&
         sl_placement_on(s->placements->keeps, v, s->stage))
       SL_TRY(sl__make_pieces(s, v));
   for (int i = 0; i < g->n_nodes; i++) SL_TRY(spread_node(s, i));
   SL_TRY(end_step(s));
-  return sl__take_turns(s->to, s->plan, s->mine, s->passes);
+  return sl__take_turns(s);
 }
 
 sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_division *division,
@@ -120,7 +122,6 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .plan = plan,
                   .placements = placements,
                   .division = division && division->ranks > 1 ? division : NULL,
-                  .passes = division && division->stages > 1 ? division : NULL,
                   .rank = division ? division->rank : 0,
                   .stage = division ? division->stage : 0,
                   .stages = division && division->stages > 1 ? division->stages : 1,
@@ -133,12 +134,17 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .copy = calloc(n, sizeof(sl_value *)),
                   .partial = calloc(n, 1),
                   .waiting = calloc(n, 1),
+                  .fetches = calloc((size_t)logical->n_nodes + 1, 1),
                   .released = calloc((size_t)placements->n_transfers + 1, 1),
                   .gate = SL_NONE};
   sl_status status = SL_OK;
   s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
-  if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released)
+  if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released || !s.fetches)
     SL_TRY_OUT(sl_no_memory("to spread a graph of %d nodes", logical->n_nodes));
+  if (s.stages > 1)
+    SL_TRY_OUT(sl__timetable_create(division->order, s.stages / s.tensor,
+                                    division->chunks > 1 && s.stages > s.tensor ? division->chunks : 1,
+                                    plan->micro_batches, &s.passes));
   SL_TRY_OUT(walk(&s));
   *step = s.to;
   s.to = NULL;
@@ -146,6 +152,8 @@ out:
   for (sl_value v = 0; s.piece && v < logical->n_values; v++) free(s.piece[v]);
   for (sl_value v = 0; s.copy && v < logical->n_values; v++) free(s.copy[v]);
   free(s.blocks), free(s.piece), free(s.copy), free(s.partial), free(s.waiting), free(s.released), free(s.bucket.item);
+  free(s.fetches);
+  sl__timetable_destroy(s.passes);
   sl_graph_destroy(s.to);
   sl_placements_destroy(everywhere);
   return status;

@@ -16,6 +16,7 @@
 #define SL_SPREAD_H
 
 #include "runtime/exchange/leaves.h"
+#include "runtime/exchange/move.h"
 #include "tasks/graph/graph.h"
 #include "tasks/graph/plan.h"
 #include "tasks/spread/placement.h"
@@ -32,6 +33,7 @@ typedef struct sl_division {
   int stage, stages; /* of the ranks that share the same samples (placement.h); stages 0 or 1: one rank */
   int tensor;        /* of them, ranks that divide the folds of a layer; 0 or 1: none */
   sl_pipe_order order;
+  int chunks; /* runs of layers that a stage of the pipeline has, as in the placements; 0 or 1: one */
 } sl_division;
 
 /* logical: a complete graph with graph->batch == plan->batch. division NULL: this process computes all leaves.
@@ -41,6 +43,15 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                     const sl_placements *placements, sl_graph **step);
 /* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */
 sl_value sl_spread_whole(const sl_graph *step, sl_value logical);
+/* The exchange nodes of a step graph in the order in which its rank declares them to the exchange; list has room for
+ * step->n_nodes. Returns their number. division: that of sl_spread. */
+typedef struct sl_step_exchange {
+  int node;
+  sl_exchange_move move;
+  double bytes; /* of the values that move, on this rank */
+  int slot, place;
+} sl_step_exchange;
+int sl_spread_exchanges(const sl_graph *step, const sl_division *division, sl_step_exchange *list);
 /* The number of row blocks that each value is cut into: 1, or plan->row_blocks. blocks has room for logical->n_values.
  */
 sl_status sl_row_blocks(const sl_graph *logical, const sl_plan *plan, int *blocks);

@@ -1,4 +1,4 @@
-/* Cuts a logical graph into stages, and orders their passes. */
+/* Cuts a logical graph into stages. */
 #include "tasks/spread/stages.h"
 
 #include <math.h>
@@ -15,36 +15,36 @@ static const double flops_per_s = 1e11, bytes_per_s = 2e10, message_bytes_per_s 
 typedef struct cutter {
   const sl_graph *g;
   int stages;    /* of the pipeline */
+  int runs;      /* of layers, some on each stage */
   int tensor;    /* ranks of each that divide the folds */
   int n;         /* forward nodes that are divided */
   int *node;     /* [n] them, in order */
   int *place;    /* [logical nodes] place in `node`; NONE */
   char *learns;  /* [logical values] 1: depends on parameters or state */
-  int *moved;    /* [n] stage of a lookup that is computed where its table is needed; NONE */
+  int *moved;    /* [n] run of a lookup that is computed where its table is needed; NONE */
   double *until; /* [n + 1] predicted seconds of the nodes before a place, backward nodes included */
   double *cross; /* [n + 1] seconds of the messages between the nodes before a place and those after it */
-  int *cut;      /* [stages + 1] stage s has the nodes at places cut[s] ... cut[s + 1] - 1 */
+  int *cut;      /* [runs + 1] run k has the nodes at places cut[k] ... cut[k + 1] - 1 */
+  int *run;      /* [logical nodes] the run in whose passes a node is computed; NONE */
 } cutter;
 
 /* The ranks of a stage. */
-static uint32_t all_of(const cutter *c, int stage) {
-  return (uint32_t)(((uint64_t)1 << c->tensor) - 1) << stage * c->tensor;
-}
+static sl_stage_set all_of(const cutter *c, int stage) { return sl_stage_set_of(c->tensor) << stage * c->tensor; }
 
 static int is_whole(const cutter *c, sl_run fold) { return fold.to - fold.from >= c->g->folds; }
 
 /* The ranks of a stage that compute these folds. */
-static uint32_t ranks_of(const cutter *c, int stage, sl_run fold) {
-  uint32_t set = 0;
+static sl_stage_set ranks_of(const cutter *c, int stage, sl_run fold) {
+  sl_stage_set set = 0;
   if (is_whole(c, fold)) return all_of(c, stage);
   for (int t = 0; t < c->tensor; t++)
     if (c->g->folds * t / c->tensor < fold.to && c->g->folds * (t + 1) / c->tensor > fold.from)
-      set |= (uint32_t)1 << (stage * c->tensor + t);
+      set |= (sl_stage_set)1 << (stage * c->tensor + t);
   return set;
 }
 
 /* Of a set, the ranks of its first stage. */
-static uint32_t first_of(const cutter *c, uint32_t set) {
+static sl_stage_set first_of(const cutter *c, sl_stage_set set) {
   for (int s = 0; s < c->stages; s++)
     if (set & all_of(c, s)) return set & all_of(c, s);
   return 0;
@@ -71,23 +71,24 @@ static void find_learning(cutter *c) {
       for (int j = 0; j < g->node[i]->n_out; j++) c->learns[g->node[i]->out[j]] |= c->learns[g->node[i]->in[k]];
 }
 
-/* The place of the last divided node of a layer. */
-static int place_of_layer(const cutter *c, const char *name) {
+/* The place of the last divided node of a node's layer. key[n]: of the divided nodes; a layer's nodes have the same. */
+static int place_of_layer(const cutter *c, const uint32_t *key, const sl_node *node) {
   for (int k = c->n; k-- > 0;)
-    if (strcmp(c->g->node[c->node[k]]->name, name) == 0) return k;
+    if (key[k] == node->key && strcmp(c->g->node[c->node[k]]->name, node->name) == 0) return k;
   return NONE;
 }
 
-static void list_nodes(cutter *c) {
+static void list_nodes(cutter *c, uint32_t *key) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     c->place[i] = NONE;
     if (!is_divided(c, g->node[i])) continue;
     c->place[i] = c->n;
+    key[c->n] = g->node[i]->key;
     c->node[c->n++] = i;
   }
   for (int i = 0; i < g->n_nodes; i++) {
-    if (g->node[i]->phase == SL_PHASE_BACKWARD) c->place[i] = place_of_layer(c, g->node[i]->name);
+    if (g->node[i]->phase == SL_PHASE_BACKWARD) c->place[i] = place_of_layer(c, key, g->node[i]);
     const double share = is_whole(c, g->node[i]->fold) ? 1 : 1.0 / c->tensor;
     if (c->place[i] != NONE) c->until[c->place[i] + 1] += share * seconds_of(g, g->node[i]);
   }
@@ -132,65 +133,70 @@ static void forbid_cuts(cutter *c, int *made) {
   }
 }
 
-/* Seconds of a stage with places [from, to). */
-static double stage_seconds(const cutter *c, int from, int to) {
+/* Seconds of a run with places [from, to). */
+static double run_seconds(const cutter *c, int from, int to) {
   return c->until[to] - c->until[from] + c->cross[from] + c->cross[to];
 }
 
-/* Chooses the cuts that make the slowest stage fastest: for each number of stages and each end, the best last cut. */
+/* Chooses the cuts that make the slowest run fastest: for each number of runs and each end, the best last cut. */
 static sl_status choose_cuts(cutter *c) {
   const int width = c->n + 1;
-  double *best = malloc((size_t)(c->stages + 1) * (size_t)width * sizeof *best);
-  int *from = malloc((size_t)(c->stages + 1) * (size_t)width * sizeof *from);
+  double *best = malloc((size_t)(c->runs + 1) * (size_t)width * sizeof *best);
+  int *from = malloc((size_t)(c->runs + 1) * (size_t)width * sizeof *from);
   if (!best || !from) {
     free(best), free(from);
-    return sl_no_memory("to cut %d layers into %d stages", c->n, c->stages);
+    return sl_no_memory("to cut %d layers into %d runs", c->n, c->runs);
   }
   for (int k = 0; k <= c->n; k++) best[k] = k ? INFINITY : 0;
-  for (int s = 1; s <= c->stages; s++)
+  for (int s = 1; s <= c->runs; s++)
     for (int k = 0; k <= c->n; k++) {
       best[s * width + k] = INFINITY;
       from[s * width + k] = 0;
+      if (k < c->n && !isfinite(c->cross[k])) continue; /* no cut lies here */
       for (int j = s - 1; j < k; j++) {
-        const double slowest = fmax(best[(s - 1) * width + j], stage_seconds(c, j, k));
+        if (!isfinite(best[(s - 1) * width + j])) continue;
+        const double slowest = fmax(best[(s - 1) * width + j], run_seconds(c, j, k));
         if (slowest < best[s * width + k]) best[s * width + k] = slowest, from[s * width + k] = j;
       }
     }
-  const int possible = isfinite(best[c->stages * width + c->n]);
-  c->cut[c->stages] = c->n;
-  for (int s = c->stages; s > 0; s--) c->cut[s - 1] = from[s * width + c->cut[s]];
+  const int possible = isfinite(best[c->runs * width + c->n]);
+  c->cut[c->runs] = c->n;
+  for (int s = c->runs; s > 0; s--) c->cut[s - 1] = from[s * width + c->cut[s]];
   free(best), free(from);
   if (possible) return SL_OK;
-  return sl_blame(sl_fail(SL_EINVAL, "the model's layers cannot be cut into %d stages: use fewer", c->stages), "mesh");
+  return sl_blame(sl_fail(SL_EINVAL, "the model's layers cannot be cut into %d %s: use fewer", c->runs,
+                          c->runs > c->stages ? "runs (stages times chunks)" : "stages"),
+                  c->runs > c->stages ? "pipe_chunks" : "mesh");
 }
 
-static int stage_at(const cutter *c, int place) {
-  int s = 0;
+static int run_at(const cutter *c, int place) {
+  int k = 0;
   if (c->moved[place] != NONE) return c->moved[place];
-  while (place >= c->cut[s + 1]) s++;
-  return s;
+  while (place >= c->cut[k + 1]) k++;
+  return k;
 }
 
-/* The last stage with a node, other than at this place, that reads a value or a copy of it in 16 bits; NONE. */
+/* The last run with a node, other than at this place, that reads a value or a copy of it in 16 bits; NONE. */
 static int last_reader(const cutter *c, sl_value v, int place) {
   const sl_graph *g = c->g;
   int last = NONE;
   for (int i = 0; i < g->n_nodes; i++)
     for (int k = 0; k < g->node[i]->n_in; k++) {
       if (g->node[i]->in[k] != v || g->node[i]->phase != SL_PHASE_FORWARD || c->place[i] == place) continue;
-      int stage = NONE;
+      int run = NONE;
       if (c->place[i] != NONE)
-        for (stage = 0; c->place[i] >= c->cut[stage + 1];) stage++;
+        for (run = 0; c->place[i] >= c->cut[run + 1];) run++;
       else if (g->node[i]->op == g->convert)
-        stage = last_reader(c, g->node[i]->out[0], place);
-      if (stage > last) last = stage;
+        run = last_reader(c, g->node[i]->out[0], place);
+      if (run > last) last = run;
     }
   return last;
 }
 
-/* A lookup in a table that a later stage reads as a whole, as a language model's head does: if its result is smaller
+/* A lookup in a table that a later run reads as a whole, as a language model's head does: if its result is smaller
  * than the table, it is computed on that stage, before the first pass, and so is its gradient after the last pass. So
- * the rows move and not the table. The condition is that of a node that gathers (place.c). */
+ * the rows move and not the table. The condition is that of a node that gathers (place.c). Not in folds, whose
+ * gradients belong to the place of their sum. */
 static void move_lookups(cutter *c) {
   const sl_graph *g = c->g;
   for (int k = 0; k < c->n; k++) c->moved[k] = NONE;
@@ -211,14 +217,14 @@ static void move_lookups(cutter *c) {
     if (table == SL_NONE || others || !gathers || node->n_out != 1) continue;
     bytes += sl_value_bytes(g->value[node->out[0]]);
     if (2 * bytes >= sl_value_bytes(g->value[table])) continue;
-    const int stage = last_reader(c, table, k);
-    if (stage != NONE && k < c->cut[stage]) c->moved[k] = stage;
+    const int run = last_reader(c, table, k);
+    if (run != NONE && k < c->cut[run]) c->moved[k] = run;
   }
 }
 
 /* Stages of the nodes that read a node's outputs. */
-static uint32_t readers_of(const uint32_t *reads, const sl_node *node) {
-  uint32_t all = 0;
+static sl_stage_set readers_of(const sl_stage_set *reads, const sl_node *node) {
+  sl_stage_set all = 0;
   for (int j = 0; j < node->n_out; j++) all |= reads[node->out[j]];
   return all;
 }
@@ -231,27 +237,45 @@ static int is_free(const cutter *c, const sl_node *node) {
   return !learns;
 }
 
+/* The run of the first node that reads an output. first[values]: of the first reader so far; NONE */
+static int first_run(const int *first, const sl_node *node) {
+  int run = NONE;
+  for (int j = 0; j < node->n_out && run == NONE; j++) run = first[node->out[j]];
+  return run;
+}
+
 /* Nodes of the forward and backward passes. From the last node to the first, so that those without a place find their
- * readers' stages. reads[values]: stages that read a value. */
-static void place_passes(const cutter *c, uint32_t *computes, uint32_t *reads) {
+ * readers' stages. reads[values]: stages that read a value; first[values]: run of its first reader. */
+static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *reads, int *first) {
   const sl_graph *g = c->g;
+  for (sl_value v = 0; v < g->n_values; v++) first[v] = NONE;
   for (int i = g->n_nodes; i-- > 0;) {
     const sl_node *node = g->node[i];
     if (node->phase == SL_PHASE_UPDATE) continue;
-    if (c->place[i] != NONE)
-      computes[i] = ranks_of(c, stage_at(c, c->place[i]), node->fold);
-    else if (is_free(c, node))
+    if (c->place[i] != NONE) {
+      c->run[i] = run_at(c, c->place[i]);
+      computes[i] = ranks_of(c, c->run[i] % c->stages, node->fold);
+    } else if (is_free(c, node)) {
       computes[i] = readers_of(reads, node);
-    else
-      computes[i] = first_of(c, readers_of(reads, node));
-    if (!computes[i]) computes[i] = ranks_of(c, c->stages - 1, node->fold);
-    for (int k = 0; k < node->n_in; k++) reads[node->in[k]] |= computes[i];
+    } else {
+      c->run[i] = first_run(first, node);
+      computes[i] = readers_of(reads, node) & (c->run[i] == NONE ? 0 : all_of(c, c->run[i] % c->stages));
+      if (!computes[i]) computes[i] = first_of(c, readers_of(reads, node));
+    }
+    if (!computes[i]) {
+      c->run[i] = c->runs - 1;
+      computes[i] = ranks_of(c, c->stages - 1, node->fold);
+    }
+    for (int k = 0; k < node->n_in; k++) {
+      reads[node->in[k]] |= computes[i];
+      if (c->run[i] != NONE) first[node->in[k]] = c->run[i];
+    }
   }
 }
 
 /* A parameter lies on the first stage that reads it in the forward pass, on the ranks that do; state that a node of the
  * passes writes, with that node. */
-static void place_parameters(const cutter *c, const uint32_t *computes, uint32_t *keeps) {
+static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_stage_set *keeps) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
@@ -264,11 +288,11 @@ static void place_parameters(const cutter *c, const uint32_t *computes, uint32_t
 }
 
 /* Updates: those of one parameter are computed where it lies, all others by every stage. */
-static sl_status place_updates(const cutter *c, uint32_t *computes, uint32_t *keeps) {
+static sl_status place_updates(const cutter *c, sl_stage_set *computes, sl_stage_set *keeps) {
   const sl_graph *g = c->g;
-  const uint32_t all = (uint32_t)(((uint64_t)1 << c->stages * c->tensor) - 1);
+  const sl_stage_set all = sl_stage_set_of(c->stages * c->tensor);
   sl__owners *families;
-  SL_TRY(sl__owners_find(g, c->stages * c->tensor, &families));
+  SL_TRY(sl__owners_find(g, c->stages * c->tensor, NULL, &families));
   for (int i = 0; i < g->n_nodes; i++) {
     if (g->node[i]->phase != SL_PHASE_UPDATE) continue;
     const int family = families->family_of_node[i];
@@ -287,67 +311,75 @@ static sl_status place_updates(const cutter *c, uint32_t *computes, uint32_t *ke
   return SL_OK;
 }
 
-sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, uint32_t *computes, uint32_t *keeps) {
+/* Finds the backward nodes whose outputs no forward or backward pass reads. Only updates read these outputs, and nodes
+ * of this kind on the same ranks. Gradients of samples are excluded, also in the first run, which sends them to no
+ * stage: so the backward pass of the first run is about as long as that of other runs. reads[values]: stages of the
+ * readers found so far. needed[values]: whether one of these readers belongs to a backward pass. */
+static void find_waiting(const cutter *c, const sl_stage_set *computes, char *waits, sl_stage_set *reads,
+                         char *needed) {
+  const sl_graph *g = c->g;
+  memset(reads, 0, (size_t)g->n_values * sizeof *reads);
+  memset(needed, 0, (size_t)g->n_values);
+  for (int i = g->n_nodes; i-- > 0;) {
+    const sl_node *node = g->node[i];
+    waits[i] = node->phase == SL_PHASE_BACKWARD;
+    for (int j = 0; j < node->n_out; j++)
+      if (needed[node->out[j]] || (reads[node->out[j]] & ~computes[i]) ||
+          g->value[node->out[j]]->role != SL_ROLE_TEMPORARY || g->value[node->out[j]]->scope == SL_SCOPE_SAMPLE)
+        waits[i] = 0;
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) {
+      reads[node->in[k]] |= computes[i];
+      needed[node->in[k]] |= !waits[i];
+    }
+  }
+}
+
+sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, int chunks, sl_stage_set *computes,
+                          sl_stage_set *keeps, int *run, char *waits) {
   const int stages = ranks / tensor;
   const size_t nodes = (size_t)g->n_nodes + 1, values = (size_t)g->n_values + 1;
   cutter c = {.g = g,
               .stages = stages,
+              .runs = stages * chunks,
               .tensor = tensor,
+              .run = run,
               .node = malloc(nodes * sizeof *c.node),
               .place = malloc(nodes * sizeof *c.place),
               .learns = calloc(values, 1),
               .moved = malloc(nodes * sizeof *c.moved),
               .until = calloc(nodes + 1, sizeof *c.until),
               .cross = calloc(nodes + 1, sizeof *c.cross),
-              .cut = calloc((size_t)stages + 1, sizeof *c.cut)};
+              .cut = calloc((size_t)(stages * chunks) + 1, sizeof *c.cut)};
   int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
-  uint32_t *reads = calloc(values, sizeof *reads);
+  uint32_t *key = malloc(nodes * sizeof *key);
+  sl_stage_set *reads = calloc(values, sizeof *reads);
   sl_status status = SL_OK;
-  if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !made || !read || !reads)
+  if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !made || !read || !reads ||
+      !key)
     SL_TRY_OUT(sl_no_memory("to cut a graph of %d nodes into %d stages", g->n_nodes, stages));
   memset(computes, 0, (size_t)g->n_nodes * sizeof *computes);
   memset(keeps, 0, (size_t)g->n_values * sizeof *keeps);
   find_learning(&c);
-  list_nodes(&c);
+  list_nodes(&c, key);
+  for (int i = 0; i < g->n_nodes; i++) run[i] = NONE;
   if (c.n < stages)
     SL_TRY_OUT(
         sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n), "mesh"));
+  if (c.n < c.runs)
+    SL_TRY_OUT(sl_blame(
+        sl_fail(SL_EINVAL, "%d chunks on each of %d stages, and the model has only %d layers", chunks, stages, c.n),
+        "pipe_chunks"));
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
   keep_stretches(&c);
   SL_TRY_OUT(choose_cuts(&c));
   move_lookups(&c);
-  place_passes(&c, computes, reads);
+  place_passes(&c, computes, reads, made);
   place_parameters(&c, computes, keeps);
   SL_TRY_OUT(place_updates(&c, computes, keeps));
+  find_waiting(&c, computes, waits, reads, c.learns);
 out:
   free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(made),
-      free(read), free(reads);
+      free(read), free(reads), free(key);
   return status;
-}
-
-/* A message from one stage to the next one is used in the next slot. */
-int sl__stage_slot(sl_pipe_order order, int stages, int stage, int micro_batches, sl_phase phase, int m) {
-  if (phase == SL_PHASE_FORWARD) return order == SL_PIPE_GPIPE ? m + stage : 2 * m + stage;
-  return order == SL_PIPE_GPIPE ? micro_batches + 2 * (stages - 1) - stage + m : 2 * m + 2 * stages - 1 - stage;
-}
-
-void sl__stage_turns(sl_pipe_order order, int stages, int stage, int micro_batches, int *forward, int *backward) {
-  int f = 0, b = 0;
-  while (f < micro_batches || b < micro_batches) {
-    const int f_slot = sl__stage_slot(order, stages, stage, micro_batches, SL_PHASE_FORWARD, f),
-              b_slot = sl__stage_slot(order, stages, stage, micro_batches, SL_PHASE_BACKWARD, b);
-    if (f < micro_batches && (b == micro_batches || f_slot < b_slot))
-      forward[f] = f + b, f++;
-    else
-      backward[b] = f + b, b++;
-  }
-}
-
-int sl__stage_turn_after(sl_pipe_order order, int stages, int stage, int micro_batches, int slot) {
-  int turn = 0;
-  for (int m = 0; m < micro_batches; m++)
-    for (int phase = SL_PHASE_FORWARD; phase <= SL_PHASE_BACKWARD; phase++)
-      turn += sl__stage_slot(order, stages, stage, micro_batches, (sl_phase)phase, m) <= slot;
-  return turn < 2 * micro_batches ? turn : 2 * micro_batches - 1;
 }

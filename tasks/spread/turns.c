@@ -1,5 +1,6 @@
 /* Micro-batches: each task gets a turn, and the step graph is sorted by turns, so that few values exist at once. In a
- * pipeline the forward pass of a micro-batch is one turn and its backward pass another one, in the order of stages.h.
+ * pipeline the forward pass of a micro-batch is one turn and its backward pass another one, in the order of
+ * timetable.h.
  *
  * A task of a leaf has the turn of that leaf; a task that belongs to no leaf (a sum over all leaves, an update) has
  * the last turn. A task moves to an earlier turn if a task of that turn waits for it. The pass goes from the last node
@@ -9,55 +10,69 @@
 #include <string.h>
 
 #include "tasks/spread/parts.h"
-#include "tasks/spread/stages.h"
+#include "tasks/spread/timetable.h"
 
 static void lower_to(int *bound, int turn) {
   if (turn < *bound) *bound = turn;
 }
 
-static int tensor_of(const sl_division *d) { return d->tensor > 1 ? d->tensor : 1; }
-
-/* The turns of each micro-batch: its forward pass, and the rest. Without a pipeline both are one turn. */
-static void list_turns(const sl_division *d, int micro_batches, int *forward, int *backward) {
-  for (int m = 0; m < micro_batches; m++) forward[m] = backward[m] = m;
-  if (d) sl__stage_turns(d->order, d->stages / tensor_of(d), d->stage / tensor_of(d), micro_batches, forward, backward);
+/* The turns of each micro-batch; in a pipeline those of its passes through each run of this stage. turn[kinds of
+ * passes][runs][micro-batches]. */
+static void list_turns(const sl__spread *s, int *turn) {
+  const int parts = s->plan->micro_batches;
+  for (int i = 0; i < SL__PASS_KINDS * parts && !s->passes; i++) turn[i] = i % parts;
+  if (s->passes) sl__timetable_turns(s->passes, s->stage / s->tensor, turn);
 }
 
-/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. The ranks of one stage are in the
- * same pass at the same time, and receive in it what the others send. */
-static int turn_of_message(const sl_node *node, const sl_division *d, int parts) {
+/* The turn of a message that waits for another stage; -1: that of the pass in which it is sent. The ranks of one stage
+ * are in the same pass at the same time, and receive in it what the others send. */
+static int turn_of_message(const sl__spread *s, const sl_node *node) {
   const sl__exchange_attr *attr = node->attr;
   const int slot = attr->slot;
   if (slot == SL__EARLY) return 0;
-  if (slot == SL__LATE) return 2 * parts - 1;
-  const int tensor = tensor_of(d), stage = d->stage / tensor;
-  if (node->message == SL_MESSAGE_SENT || attr->move.rank % d->stages / tensor == stage) return -1;
-  return sl__stage_turn_after(d->order, d->stages / tensor, stage, parts, slot);
+  if (slot == SL__LATE) return s->to->turns - 1;
+  const int stage = s->stage / s->tensor;
+  if (node->message == SL_MESSAGE_SENT || attr->move.rank % s->stages / s->tensor == stage) return -1;
+  return sl__timetable_turn_after(s->passes, stage, slot);
 }
 
-sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const sl_division *d) {
-  const int parts = plan->micro_batches, turns = g->turns = d ? 2 * parts : parts;
+/* The turn of a leaf's task. What belongs to no run is as late as it can be: its readers make it earlier. */
+static int turn_of_task(const sl__spread *s, const sl_node *node, int part, const int *turn) {
+  const sl__timetable *t = s->passes;
+  if (node->message) return sl__timetable_turn(t, s->stage / s->tensor, ((const sl__exchange_attr *)node->attr)->slot);
+  const int ahead = node->phase == SL_PHASE_FORWARD;
+  const int run = t && node->logical >= 0 ? s->placements->run[node->logical] : -1;
+  const int chunk = run >= 0 ? run / t->stages : t && ahead ? t->chunks - 1 : 0, chunks = t ? t->chunks : 1;
+  const sl__pass_kind kind = ahead                                             ? SL__PASS_FORWARD
+                             : run >= 0 && s->placements->waits[node->logical] ? SL__PASS_WEIGHTS
+                                                                               : SL__PASS_BACKWARD;
+  return turn[(kind * chunks + chunk) * s->plan->micro_batches + part];
+}
+
+sl_status sl__take_turns(sl__spread *s) {
+  sl_graph *g = s->to;
+  const sl__timetable *d = s->passes;
+  const int parts = s->plan->micro_batches, chunks = d ? d->chunks : 1;
+  const int turns = g->turns = d ? sl__timetable_passes(d) : parts;
   if (turns == 1) return SL_OK;
-  int *forward = malloc((size_t)parts * sizeof *forward), *backward = malloc((size_t)parts * sizeof *backward);
+  int *turn_of = malloc((size_t)(SL__PASS_KINDS * chunks * parts) * sizeof *turn_of);
   int *read = malloc(((size_t)g->n_values + 1) * sizeof *read),
       *written = malloc(((size_t)g->n_values + 1) * sizeof *written);
   sl_node **order = malloc(((size_t)g->n_nodes + 1) * sizeof *order);
-  if (!forward || !backward || !read || !written || !order) {
-    free(forward), free(backward), free(read), free(written), free(order);
+  if (!turn_of || !read || !written || !order) {
+    free(turn_of), free(read), free(written), free(order);
     return sl_no_memory("for %d micro-batches", turns);
   }
-  list_turns(d, parts, forward, backward);
+  list_turns(s, turn_of);
   const sl_node *early = NULL;
   for (sl_value v = 0; v < g->n_values; v++)
     read[v] = written[v] = turns; /* the earliest turn of a later node that reads or writes v */
   for (int i = g->n_nodes - 1; i >= 0; i--) {
     sl_node *node = g->node[i];
     int *turn = &node->turn;
-    const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - mine.first) * parts / mine.n);
-    const int sent = node->message ? turn_of_message(node, d, parts) : -1;
-    *turn = sent >= 0        ? sent
-            : node->leaf < 0 ? turns - 1
-                             : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
+    const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - s->mine.first) * parts / s->mine.n);
+    const int sent = node->message ? turn_of_message(s, node) : -1;
+    *turn = sent >= 0 ? sent : node->leaf < 0 ? turns - 1 : turn_of_task(s, node, part, turn_of);
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);
@@ -68,8 +83,9 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
     if (sent > *turn && !early) early = node;
-    if (d && node->bucket && !node->message) /* sums that a pass needs come before those at the end */
-      ((sl__exchange_attr *)node->attr)->slot = *turn < turns - 1 ? SL__EARLY : SL__LATE;
+    /* Sums and copies come before all messages, in the order of the turns that need them, or after all messages. */
+    if (d && node->bucket && !node->message)
+      ((sl__exchange_attr *)node->attr)->slot = *turn < turns - 1 ? SL__EARLY - (turns - 2 - *turn) : SL__LATE;
   }
   sl_status status = SL_OK;
   if (early)
@@ -93,6 +109,6 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
       if (info->producer < 0 && info->role == SL_ROLE_TEMPORARY) info->producer = i;
     }
 out:
-  free(forward), free(backward), free(read), free(written), free(order);
+  free(turn_of), free(read), free(written), free(order);
   return status;
 }

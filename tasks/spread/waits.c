@@ -17,7 +17,7 @@ int sl__take_waits(sl__spread *s, sl_value *pieces) {
   int n = 0;
   for (int i = 0; i < s->placements->n_transfers; i++) {
     const sl_transfer *t = &s->placements->transfer[i];
-    if (t->kind != SL_TRANSFER_WAIT || s->released[i] || t->since > s->at) continue;
+    if (t->kind != SL_TRANSFER_WAIT || !sl__concerns(s, t) || s->released[i] || t->since > s->at) continue;
     s->released[i] = 1;
     for (int b = 0; b < s->blocks[t->value]; b++) pieces[n++] = s->piece[t->value][b];
   }

@@ -173,6 +173,8 @@ static sl_status look(sl_calibration *c) {
     sl_calibration_kind *kind = &c->kind[k];
     SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
     kind->rejected = s->n - kind->samples + s->first_calls;
+    kind->mean = 0;
+    for (int i = 0; i < s->n; i++) kind->mean += s->accepted[i] ? s->x[i] / kind->samples : 0;
   }
   return SL_OK;
 }

@@ -26,8 +26,9 @@ typedef struct sl_calibration_kind {
   sl_worker_kind worker;
   int tasks; /* tasks of this kind in a step */
   int samples, rejected;
-  double median,
-      spread; /* median in s, and 1.4826 MAD over the median (a robust standard deviation), of the accepted samples */
+  /* Of the accepted samples: median and mean in s, and 1.4826 MAD over the median (a robust standard deviation). On
+   * average a step takes the sum of its tasks' means, even if other work makes some of them slower. */
+  double median, mean, spread;
 } sl_calibration_kind;
 
 /* Number of samples per kind that StarPU requires: 10, or $STARPU_CALIBRATE_MINIMUM. */

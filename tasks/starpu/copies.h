@@ -16,9 +16,9 @@ typedef struct sl__read {
   int ahead; /* 1: may have been copied during the step before (inputs.h) */
 } sl__read;
 
-/* node[n]: first reader of the copy in its target memory: a task of this step (of the next, if copied ahead) or an
- * exchange. -1: none; the copy was an eviction, or another process reads it. memory[]: of each worker; exchanges read
- * in memory 0. */
+/* node[n]: for each copy, its first reader in the target memory: a task of the same step (of the next step if copied
+ * ahead) or an exchange. -1: no reader, because the copy was an eviction or another process reads it. memory[]: the
+ * memory of each worker; exchanges read from memory 0. */
 sl_status sl__copies_find(const sl_record *record, size_t n_records, const sl__read *read, size_t n_reads,
                           const int *memory, const sl_copy_record *copy, size_t n, int32_t *node);
 

@@ -11,9 +11,9 @@
 #define SL__GPU_WORKERS 1
 #endif
 
-/* Makes a context on each CUDA worker, with device memory for the scratch of `asks` (NULL: none), the task with the
- * greatest scratch_cuda, and what fast kernels need; *devices is NULL where there are none. copies: the greatest
- * sl_operation_copies_cuda of all tasks. A failure names device and task. */
+/* Makes a context on each CUDA worker, with device memory for scratch and for the needs of fast kernels. *devices is
+ * NULL if there are no CUDA workers. asks: the task with the greatest scratch_cuda; NULL: no scratch memory. copies:
+ * the greatest sl_operation_copies_cuda of all tasks. A failure names device and task. */
 sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices);
 /* Bytes that the contexts hold on a GPU. NULL is allowed. */
 size_t sl__devices_bytes(const sl__devices *devices);

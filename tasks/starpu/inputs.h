@@ -24,11 +24,11 @@ void sl__inputs_forget(sl__inputs *inputs);
  * step's tasks are submitted. */
 void sl__inputs_bind(sl__inputs *inputs, const sl_step *step);
 
-/* Bytes of the batches that lie on a worker of the predicted schedule at most: each array of a loader keeps its copy.
- */
+/* The most bytes of batches that lie in the memory of a worker of the predicted schedule: each array of a loader keeps
+ * its copy. */
 size_t sl__inputs_bytes(const sl__inputs *inputs, const sl_schedule *schedule, int worker);
 
-/* Fills read[] (NULL: no) with the data that each task reads; returns their number. */
+/* Fills read[] (unless it is NULL) with the data that each task reads, and returns the number of entries. */
 size_t sl__inputs_reads(const sl__inputs *inputs, sl__read *read);
 
 #endif

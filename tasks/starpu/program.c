@@ -43,6 +43,7 @@ struct sl_program {
   sl__exchanges *exchanges;   /* NULL: one rank */
   sl_placements *placements;
   int stages;         /* of a pipeline; 1: none */
+  int pass_kinds;     /* of its order */
   sl__task *task;     /* [nodes] */
   sl_array *arrays;   /* of all tasks */
   int16_t *buffer_of; /* likewise */
@@ -71,7 +72,7 @@ static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
   const sl_placements *placements = p->placements;
   size_t bytes = 0;
-  *common = placements->n_owned > 0 && p->exchanges && sl__exchanges_share(p->exchanges);
+  *common = placements->n_owned > 0 && p->stages == 1 && p->exchanges && sl__exchanges_share(p->exchanges);
   for (int i = 0; *common && i < placements->n_owned; i++) {
     const sl_value_info *v = logical->value[placements->owned[i]];
     if (sl_store_find(p->store, v->name)) *common = 0;
@@ -97,14 +98,15 @@ static sl_status find_holders(const sl_program *p, const sl_graph *logical, int 
   return SL_OK;
 }
 
-/* Places all values. Stage 3 of ZeRO is stage 1 where the ranks share the parameters' memory: they have them once then.
- * *common: whether parameters that the store lacks shall lie there. */
+/* Places all values. If the ranks share the parameters' memory, stage 3 of ZeRO becomes stage 1, because the ranks then
+ * have the parameters only once. *common: whether parameters that the store lacks go into shared memory. */
 static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_options *o, int *common) {
   int *holder = NULL, are_common = 0;
   const int stages = o->stages > 1 ? o->stages : 1;
   sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / stages : 1,
                     .stages = stages,
                     .tensor = o->tensor,
+                    .chunks = o->chunks,
                     .keep = o->keep,
                     .n_keep = o->n_keep,
                     .zero = o->zero,
@@ -126,26 +128,30 @@ out:
   return status;
 }
 
-/* The first of the ranks that have a parameter or state between two steps, and their number; -1: all ranks have it. */
-static int owner_of(const sl_program *p, sl_value v, int *width) {
-  const uint32_t set = p->placements->keeps ? p->placements->keeps[v] : 0;
-  int owner = 0;
-  *width = 1;
-  if (!set || set + 1 == (uint32_t)1 << p->stages) return p->placements->value[v].rank;
-  while (!(set >> owner & 1)) owner++;
-  while (set >> (owner + *width) & 1) ++*width;
-  return set >> (owner + *width) ? -1 : owner;
+/* Finds the ranks that have a parameter or state between two steps: the first rank, the number of ranks, and the stride
+ * with which these ranks repeat (store.h). First rank -1: all ranks have it. */
+static int owner_of(const sl_program *p, sl_value v, int *width, int *stride) {
+  const sl_stage_set set = p->placements->keeps ? p->placements->keeps[v] : 0;
+  const sl_placement placed = p->placements->value[v];
+  int first = 0;
+  *width = 1, *stride = 0;
+  if (!set) return placed.rank;
+  while (!sl_stage_set_has(set, first)) first++;
+  while (first + *width < p->stages && sl_stage_set_has(set, first + *width)) ++*width;
+  if (placed.kind == SL_PLACE_OWNED) return placed.rank * p->stages + first;
+  *stride = p->stages;
+  return *width == p->stages || set != sl_stage_set_of(first + *width) - sl_stage_set_of(first) ? -1 : first;
 }
 
 /* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
-  int width;
-  const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v, &width);
+  int width, stride;
+  const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v, &width, &stride);
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
-    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, width,
-                              p->placements->keeps ? p->stages : 0, rank, t));
+    SL_TRY(
+        sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, width, stride, rank, t));
   else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
@@ -167,8 +173,8 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical, int common
     sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
     if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
     SL_TRY(check_tensor(t, logical->value[v]));
-    int width;
-    if (t->owner != owner_of(p, v, &width))
+    int width, stride;
+    if (t->owner != owner_of(p, v, &width, &stride))
       return sl_fail(SL_EINVAL, "the store holds tensor '%s' on other ranks than this program needs", t->name);
   }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
@@ -348,34 +354,21 @@ static void set_priorities(sl_program *p) {
   }
 }
 
-/* Exchanges in the order in which all ranks declare them. */
-static int by_slot(const void *a, const void *b) {
-  const sl__exchange_attr *x = (*(const sl_node *const *)a)->attr, *y = (*(const sl_node *const *)b)->attr;
-  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
-  return (x->place > y->place) - (x->place < y->place);
-}
-
-/* Makes the tasks of the exchanges. Without a pipeline the order of nodes is the same on all ranks. */
-static sl_status make_exchange_tasks(sl_program *p) {
+/* Makes the tasks of the exchanges. */
+static sl_status make_exchange_tasks(sl_program *p, const sl_division *division) {
   const int n = p->graph->n_nodes;
-  const sl_node **list = malloc(((size_t)n + 1) * sizeof *list);
-  int *index = malloc(((size_t)n + 1) * sizeof *index), count = 0;
-  sl_status status = list && index ? SL_OK : sl_no_memory("for %d tasks", n);
-  for (int i = 0; i < n && status == SL_OK; i++)
-    if (p->graph->node[i]->bucket) {
-      list[count++] = p->graph->node[i];
-      index[((const sl__exchange_attr *)p->graph->node[i]->attr)->place] = i;
-    }
-  if (status == SL_OK && p->placements->computes) qsort(list, (size_t)count, sizeof *list, by_slot);
+  sl_step_exchange *list = malloc(((size_t)n + 1) * sizeof *list);
+  sl_status status = list ? SL_OK : sl_no_memory("for %d tasks", n);
+  const int count = list ? sl_spread_exchanges(p->graph, division, list) : 0;
   for (int k = 0; k < count && status == SL_OK; k++) {
-    const int i = index[((const sl__exchange_attr *)list[k]->attr)->place];
+    const int i = list[k].node;
     status = make_task(p, i, p->task[i].arrays, p->task[i].buffer_of);
   }
-  free(list), free(index);
+  free(list);
   return status;
 }
 
-static sl_status make_tasks(sl_program *p) {
+static sl_status make_tasks(sl_program *p, const sl_division *division) {
   int n = p->graph->n_nodes, total = 0, values = 0;
   for (int i = 0; i < n; i++) {
     total += sl_call_arrays(p->graph->node[i]);
@@ -401,7 +394,7 @@ static sl_status make_tasks(sl_program *p) {
     buffer_of += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
     p->flops += p->schedule->cost[i].flops;
   }
-  SL_TRY_OUT(make_exchange_tasks(p));
+  SL_TRY_OUT(make_exchange_tasks(p, division));
   for (int i = 0; i < n; i++) {
     int count = p->task[i].n_before;
     for (int k = 0; k < count; k++) before[k] = p->task[p->task[i].before[k]].task;
@@ -473,13 +466,15 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   int common;
   const int stages = p->stages = options->stages > 1 ? options->stages : 1;
+  p->pass_kinds = sl_pipe_pass_kinds(options->order);
   const sl_division division = {.rank = rank / stages,
                                 .ranks = sl_runtime_ranks(runtime) / stages,
                                 .first = first,
                                 .stage = rank % stages,
                                 .stages = stages,
                                 .tensor = options->tensor,
-                                .order = options->order};
+                                .order = options->order,
+                                .chunks = options->chunks};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,
                                     &p->exchanges));
@@ -512,7 +507,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
                                    options->lru, &p->residences));
   SL_TRY_OUT(bind_tensors(p, logical, common));
   SL_TRY_OUT(make_slots(p));
-  SL_TRY_OUT(make_tasks(p));
+  SL_TRY_OUT(make_tasks(p, &division));
   if (p->residences) SL_TRY_OUT(bind_residences(p));
   if (sl_runtime_gpus(runtime))
     SL_TRY_OUT(sl__inputs_create(p->graph, p->task, sl__residences_room(p->residences), &p->inputs));
@@ -674,24 +669,54 @@ char *sl_program_position(const sl_program *p, char *text, size_t n) {
 
 uint64_t sl_program_sent(const sl_program *p) { return p->exchanges ? sl__exchanges_sent(p->exchanges) : 0; }
 
+/* Names the two ends of a message: "pipeline stages 0 and 1", "tensor parts 0 and 1 of stage 2". */
+static const char *ends_of_message(const sl_program *p, int from, int to, char *text, size_t n) {
+  const int tensor = p->placements->tensor, stage = from % p->stages / tensor;
+  if (stage != to % p->stages / tensor)
+    snprintf(text, n, "pipeline stages %d and %d", stage, to % p->stages / tensor);
+  else if (p->stages > tensor)
+    snprintf(text, n, "tensor parts %d and %d of stage %d", from % tensor, to % tensor, stage);
+  else
+    snprintf(text, n, "tensor parts %d and %d", from % tensor, to % tensor);
+  return text;
+}
+
+/* Names the ranks over which a sum or a copy goes: the ranks that divide the samples or, with a mesh, those of them
+ * that have this rank's part of the model: "the ranks", "the data ranks of stage 1, tensor part 0". */
+static const char *members_of_sum(const sl_program *p, char *text, size_t n) {
+  const int tensor = p->placements->tensor, number = sl_runtime_rank(p->runtime) % p->stages;
+  if (p->stages == 1)
+    snprintf(text, n, "the ranks");
+  else if (tensor == 1)
+    snprintf(text, n, "the data ranks of stage %d", number);
+  else if (p->stages == tensor)
+    snprintf(text, n, "the data ranks of tensor part %d", number);
+  else
+    snprintf(text, n, "the data ranks of stage %d, tensor part %d", number / tensor, number % tensor);
+  return text;
+}
+
 double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late) {
   int node = -1, buckets = 0;
+  char whom[96];
   if (!p->exchanges) return 0;
   const double seconds = sl__exchanges_stalled(p->exchanges, &node, late);
   if (seconds == 0 || node < 0) return 0;
   for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
   const sl__exchange_attr *attr = p->graph->node[node]->attr;
+  const int sends = attr->move.kind == SL_EXCHANGE_SEND, me = sl_runtime_rank(p->runtime);
   if (p->graph->node[node]->message) {
-    snprintf(what, n, "the message %s rank %d for layer '%s' (exchange %d of %d)",
-             attr->move.kind == SL_EXCHANGE_SEND ? "to" : "from", attr->move.rank, p->graph->node[node]->name,
+    snprintf(what, n, "the message %s rank %d for layer '%s' between %s (exchange %d of %d)", sends ? "to" : "from",
+             attr->move.rank, p->graph->node[node]->name,
+             ends_of_message(p, sends ? me : attr->move.rank, sends ? attr->move.rank : me, whom, sizeof whom),
              p->graph->node[node]->bucket, buckets);
     return seconds;
   }
-  snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
+  snprintf(what, n, "the %s of layer '%s' over %s (exchange %d of %d)",
            attr->move.kind == SL_EXCHANGE_SUM               ? "sum"
            : p->graph->node[node]->phase == SL_PHASE_UPDATE ? "update"
                                                             : "copy",
-           p->graph->node[node]->name, p->graph->node[node]->bucket, buckets);
+           p->graph->node[node]->name, members_of_sum(p, whom, sizeof whom), p->graph->node[node]->bucket, buckets);
   return seconds;
 }
 
@@ -717,24 +742,10 @@ sl_dependencies sl_program_dependencies(const sl_program *p) {
   return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
 }
 
-/* "[64, 784] [128, 784] -> [64, 128]"; a very long list is cut off. */
-static void put_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int k = 0; k < node->n_in + node->n_out && used + SL_SHAPE_TEXT + 8 < n; k++) {
-    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
-    used += (size_t)snprintf(text + used, n - used, "%s%s",
-                             k == node->n_in ? k ? " -> " : "-> "
-                             : k             ? " "
-                                             : "",
-                             sl_shape_text(&g->value[v]->shape, (char[SL_SHAPE_TEXT]){0}, SL_SHAPE_TEXT));
-  }
-}
-
 static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) {
   const sl_node *node = p->graph->node[i];
   char shapes[1024];
-  put_shapes(p->graph, node, shapes, sizeof shapes);
+  sl_node_shapes(p->graph, node, shapes, sizeof shapes);
   t->node[i] = (sl_timeline_node){.layer = sl_timeline_text(t, node->name),
                                   .operation = sl_timeline_text(t, node->op->name),
                                   .phase = sl_timeline_text(t, sl_phase_name(node->phase)),
@@ -871,6 +882,9 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
   t->rank = sl_runtime_rank(p->runtime);
   t->ranks = sl_runtime_ranks(p->runtime);
+  t->tensor = p->placements->tensor, t->pipe = p->stages / t->tensor, t->micro_batches = p->plan.micro_batches;
+  t->pass_kinds = p->pass_kinds;
+  t->chunks = p->graph->turns > 1 && p->stages > 1 ? p->graph->turns / t->pass_kinds / t->micro_batches : 1;
   t->model = sl_timeline_text(t, model);
   t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
   for (int w = 0; w < workers; w++) {

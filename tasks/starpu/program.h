@@ -44,11 +44,12 @@ typedef struct sl_program_options {
   int zero; /* stage (placement.h). 1, 2: each rank updates its share of the parameters and holds only their optimizer
              * state; if all ranks are on one node, they share the parameters' memory if it is large enough. 3:
              * otherwise each rank holds only its share of the parameters, too */
-  /* Ranks that share the same samples: stages of a pipeline times `tensor`, the ranks of each that divide the folds of
-   * a layer (placement.h). Rank r is number r % stages of them; first_leaf then has an entry for each rank with the
-   * same number. 0 or 1: none. */
+  /* stages: number of ranks that share the same samples: stages of a pipeline times `tensor`. tensor: number of ranks
+   * of each stage that divide the folds of a layer (placement.h). Rank r has number r % stages among the ranks with its
+   * samples; first_leaf then has an entry for each rank with the same number. 0 or 1: none. */
   int stages, tensor;
   sl_pipe_order order;
+  int chunks; /* runs of layers that a stage of the pipeline has; 0 or 1: one */
 } sl_program_options;
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from
@@ -88,7 +89,9 @@ char *sl_program_position(const sl_program *program, char *text, size_t n);
  */
 uint64_t sl_program_sent(const sl_program *program);
 /* Seconds since any exchange made progress; 0 if none is under way. what: "the sum of layer 'fc1' over the ranks
- * (exchange 3 of 9)". late[ranks]: 1 for the ranks that it waits for; all 0 if the exchange cannot tell. */
+ * (exchange 3 of 9)"; in a mesh the text also names the stages or parts between which a message goes, or the stage and
+ * part of the ranks that a sum goes over. late[ranks]: 1 for the ranks that it waits for; all 0 if the exchange cannot
+ * tell. */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
@@ -96,8 +99,8 @@ const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
 /* The memory plan of this rank's GPU i; NULL: none. */
 const sl_residence *sl_program_residence(const sl_program *program, int gpu);
-/* Bytes of the memory of this rank's GPU number i that a run takes at most, as predicted: data, batches ahead, and, in
- * *beside, what the kernels' contexts hold for scratch and cuBLAS. 0: not known. */
+/* Predicted most bytes that a run takes in the memory of this rank's GPU number i: data, batches copied ahead, and the
+ * kernels' contexts. *beside: the bytes of these contexts, for scratch memory and cuBLAS. 0: not known. */
 size_t sl_program_gpu_bytes(const sl_program *program, int gpu, size_t *beside);
 /* Bytes of this process's memory that the program takes, including its tensors and its threads' scratch memory; shared
  * = 1: without these two, for a second program over the same store. */

@@ -1,6 +1,6 @@
 /* Carries out memory plans (tasks/schedule/residence.h) at run time: binds tasks to GPUs, and moves buffers out of a
- * GPU's memory when tasks have ended. Binds tasks to where the predicted schedule has them if that is asked for.
- * Private to tasks/. */
+ * GPU's memory when tasks have ended. On request, binds tasks to the workers of the predicted schedule. Private to
+ * tasks/. */
 #ifndef SL_STARPU_RESIDENCE_H
 #define SL_STARPU_RESIDENCE_H
 
@@ -10,10 +10,10 @@
 
 typedef struct sl__residences sl__residences; /* NULL: there are no GPUs */
 
-/* Plans the memory of each GPU. planned: all tasks are bound, each GPU's to it and the others to the CPU workers; 0:
- * only those of GPUs whose memory is too small. If the buffers of its tasks do not fit and lru is 0, adds the plan's
- * dependencies to the schedule. SL_EINVAL: a task needs more memory than a GPU has, and there are no CPU workers; names
- * the layer. */
+/* Plans the memory of each GPU. planned: 1 binds all tasks, each GPU's tasks to that GPU and the others to the CPU
+ * workers; 0 binds only the tasks of GPUs whose memory is too small. If the buffers of its tasks do not fit and lru is
+ * 0, adds the plan's dependencies to the schedule. SL_EINVAL: a task needs more memory than a GPU has, and there are no
+ * CPU workers; names the layer. */
 sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *graph, sl_schedule *schedule,
                                 const sl_memory *memory, const sl_machine *machine, const char *keep, int planned,
                                 int lru, sl__residences **residences);
@@ -25,8 +25,8 @@ sl_status sl__residences_bind(sl__residences *residences, sl__task *task, int n,
 /* Releases the tasks from the plan: any worker may run them, and StarPU chooses evictions. The plan's order no longer
  * holds, so all its moves are dropped. */
 void sl__residences_unbind(sl__residences *residences, sl__task *task, int n);
-/* Binds a task for the next step, and gives those of a memory plan their place among their worker's tasks. Call before
- * submitting each task, in the order of the schedule. */
+/* Binds a task for the next step. A task of a memory plan also gets its place in the order of its worker's tasks. Call
+ * before submitting each task, in the order of the schedule. */
 void sl__residences_order(sl__residences *residences, sl__task *task);
 /* Begins a step. Call before submitting its first task. */
 void sl__residences_begin(sl__residences *residences);

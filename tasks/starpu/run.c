@@ -71,7 +71,7 @@ static const sl__task *too_large(const sl__task *task, const int *order, int n, 
   return NULL;
 }
 
-/* What StarPU says of a task that nobody has started. */
+/* The state that StarPU reports of a task that no worker has started, in words. */
 static const char *status_of(const sl__task *t) {
   switch (t->task ? t->task->status : STARPU_TASK_INIT) {
     case STARPU_TASK_READY:

@@ -38,8 +38,8 @@ void sl__run_begin(sl__run *run, struct sl__task *task, int n);
 void sl__run_end(struct sl__task *task);
 
 /* Waits until no task is left, exchanges aside. SL_EPOLICY: for SL__PATIENCE seconds (more on a busy machine) tasks
- * were ready, no worker started one and no kernel ran; the text names `policy`, the number of such tasks and the first
- * of order[n]. */
+ * were ready, no worker started one and no kernel ran; the text names `policy`, the number of ready tasks, and the
+ * first of them in order[n]. */
 enum { SL__PATIENCE = 10 };
 sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy);
 

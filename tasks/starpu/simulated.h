@@ -1,4 +1,4 @@
-/* Tasks of simulations: their times, and what is recorded of them. Private to tasks/. */
+/* Tasks of simulations: their times and their records. Private to tasks/. */
 #ifndef SL_SIMULATED_TASK_H
 #define SL_SIMULATED_TASK_H
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The emulated device names a program's mistake: the kernel, the function that launched it, the place, the thread, the
-# access. Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh [DIR]; DIR: where
-# tests/device/build has put the device (default: a new one).
+# If a CUDA program makes a mistake, the emulated device names the kernel, the function that launched the kernel, the
+# place, the thread and the access. Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh
+# [DIR]; DIR: where tests/device/build has put the device (default: a new one).
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v "${CXX:-c++}" >/dev/null || ! command -v perl >/dev/null; then
   echo '1..0 # SKIP no C++ compiler, or no perl'

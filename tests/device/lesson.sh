@@ -1,6 +1,7 @@
 #!/bin/sh
 # Lesson 11, a GPU among the workers: the lesson itself, the folder that a student gets, and submissions that must fail.
-# Runs in a build for emulated GPUs (docs/how-to/emulated-gpus.md), whose device names many of the mistakes.
+# The test runs in a build for emulated GPUs (docs/how-to/emulated-gpus.md); the emulated device names many of the
+# mistakes in the submissions.
 . "$(dirname "$0")/training.shlib"
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }
 PKG_CONFIG_PATH=$(dirname "$starling")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}

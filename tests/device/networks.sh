@@ -1,8 +1,9 @@
 #!/bin/sh
 # The same bits on CPUs and GPUs: a small network of each family gives the same model, byte for byte, on any processors,
 # under any policy, with any delays on the devices (with seed 1 they are lazy, too), and with any number of devices and
-# ranks. 36 runs cover all pairs of these and the families. COMBINATIONS=all: all of them, for each of FAMILIES;
-# SAMPLE=N: N of those, drawn with SEED (the time). STEPS: of each (20).
+# ranks. 36 runs cover all pairs of these choices and of the families. COMBINATIONS=all: runs all combinations, for each
+# of FAMILIES. SAMPLE=N: runs N of the combinations, drawn with SEED (default: the time). STEPS: number of steps of each
+# run (20).
 . "$(dirname "$0")/training.shlib"
 steps=${STEPS:-20}
 # One line each: policy, family, processors, seed of delays, devices, ranks. The tables shift what sums modulo 3 would
@@ -67,5 +68,19 @@ while read -r policy family processors seed devices ranks; do
   }
   check "$name" same
 done <combinations
-check "all combinations ran" test "$number" = $(($(grep -c . combinations) + 1 + $(set -- ${FAMILIES:-$families}; echo $#)))
+all=$(($(grep -c . combinations) + 1 + $(set -- ${FAMILIES:-$families}; echo $#)))
+check "all combinations ran" test "$number" = "$all"
+
+# Folds that divide a vocabulary: operations that no network above has.
+awk 'BEGIN { srand(1); for (i = 0; i < 9000; i++) printf "w%d %s", int(rand() * rand() * 3000), i % 12 ? "" : "\n" }' >words
+"$starling" tokenize words --tokenizer train --vocabulary 520 --out tokens --quiet >out 2>err
+export EMULATED_DEVICES=1 EMULATED_SEED=1 EMULATED_LAZY=0
+divided() { # workers
+  # shellcheck disable=SC2086 # words
+  $limit "$starling" train gpt2-nano --size layers=1,width=16,heads=2 --data tokens --length 8 --batch 4 --leaves 2 --steps 3 --val-fraction 0 --folds 2 --smoothing 0.1 --quiet --force --stall-timeout 600 --out run --workers $1 >out 2>err
+}
+divided '1 --gpus 0' && wanted=$(digest)
+same() { divided "$1" && [ -n "$wanted" ] && [ "$(digest)" = "$wanted" ]; }
+check 'a vocabulary in folds, on a GPU' same gpu
+check 'a vocabulary in folds, by policy' same '1 --sched random'
 finish

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bf16 and fp16 on GPUs: a small network of each family gives the same model, byte for byte, on a CPU, on a GPU, and
-# where a policy shares the tasks out between them; one family also on two ranks. By cuBLAS the
-# products of linear layers have bits of their own, and the same ones again. PRECISIONS, FAMILIES: fewer of them.
+# where a policy shares the tasks out between them; one family also on two ranks. With cuBLAS the products of linear
+# layers have other bits, which are the same in each run. PRECISIONS, FAMILIES: restrict the runs.
 . "$(dirname "$0")/training.shlib"
 same() {
   echo "exit code $code, $(digest), wanted $wanted"

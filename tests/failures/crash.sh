@@ -2,10 +2,10 @@
 # A command survives a crash of the machine, which loses data that were not synchronised. The test records a command's
 # file operations and cuts the log anywhere. Data that were not synchronised survive completely, not at all, or in part
 # at random (whole writes, halves, names). From each cut a run resumes from the newest synchronised checkpoint or a
-# newer one, and ends with the bytes of the undisturbed run; a file that is there is whole; the next start of the
-# command completes it. The commands: train; train --resume of its half; train --force in the folder of another run,
-# where a cut leaves the old run, the new one or neither; import, tokenize, convert and report. CUTS: number of cuts for
-# each of the three cases, or all; 3 for train, else 1. CUTS_OF: commands. A printed SEED draws the cuts.
+# newer one, and ends with the bytes of the undisturbed run; every file that exists is complete; the next start of the
+# command completes the run. The commands: train; train --resume of its half; train --force in the folder of another
+# run, where a cut leaves the old run, the new one or neither; import, tokenize, convert and report. CUTS: number of
+# cuts for each of the three cases, or all; 3 for train, else 1. CUTS_OF: commands. A printed SEED draws the cuts.
 . "$(dirname "$0")/../support/command.shlib"
 tools=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support
 [ -e "$tools/record.so" ] || { echo "1..0 # SKIP no $tools/record.so"; exit 0; }

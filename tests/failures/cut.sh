@@ -1,6 +1,6 @@
 #!/bin/sh
-# A mapped set of images (256 MB and more) that another program cuts short, while it is opened or in training: the
-# command ends with an error that names the file, and trains on no zeros that stand in for what is gone.
+# Another program shortens a mapped set of images (256 MB and more), while the set is opened or during training. The
+# command ends with an error that names the file, and never trains on zeros in place of the lost data.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 export UCX_MEM_EVENTS=n # UCX would put its own mmap before that of faults.so

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Each call to the system may fail: opening, reading, writing, synchronising, cutting, closing, renaming, linking,
 # removing, locking and mapping files, making and listing folders, and allocating memory, for the program or within a
-# library that it calls. One of them fails (a full disk, a failing disk, an interruption, half of a write), or all from
-# one on, or all are late, in runs of train, train --resume, train on two ranks of which the second has the faults,
-# import, tokenize, convert and report. The command must succeed, or end with an error that names the cause, leave
-# nothing half-written, and the next start must end with the same bytes. FAULTS: number of calls of each kind to try in
-# each command (1), or all; FAULTS_OF: commands; FAULTS_CALLS: kinds. A printed SEED draws the calls.
+# library that it calls. In a run, one call fails (a full disk, a failing disk, an interruption, half of a write), or
+# all calls fail from one on, or all calls are late. The runs are of train, train --resume, train on two ranks (the
+# second rank has the faults), import, tokenize, convert and report. The command must succeed, or end with an error that
+# names the cause and leave nothing half-written; the next start must end with the same bytes. FAULTS: number of calls
+# of each kind to try in each command (1), or all; FAULTS_OF: commands; FAULTS_CALLS: kinds. A printed SEED draws the
+# calls.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }

@@ -52,6 +52,16 @@ if [ -x "${MPIEXEC-}" ]; then
   check 'what cannot be compared: the same model' cmp whole/model.safetensors divided/model.safetensors
   job '--zero 1: the ranks of a machine share parameters' 2 0 '' --zero 1 --verify-every 3 --out shared
   check 'it says so' grep -q 'with --zero 1 there is only one copy of' err
+  # Two stages of two ranks each: the last bias is on ranks 0 and 2, as the second stage has the loss alone.
+  options=$(echo "$options" | sed 's/--leaves 3/--leaves 12/')
+  # shellcheck disable=SC2086
+  expect 'twelve leaves' 0 '^test' train mlp $options --out twelve
+  job 'a bit flips in a rank of a mesh' 4 0 "$flip FAULT_RANK=2 FAULT_N=25" --mesh data=2,pipe=2 --verify-every 3 --out mesh
+  check 'the ranks of its stage differ' grep -qE 'after step 27 [^ ]*bias.* differs between the ranks, and no majority of them agrees; the run goes back to the checkpoint of step 20' err
+  check 'nothing is left out' sh -c '! grep -q "only one copy" err'
+  check 'a bit that flips in a mesh: the same model' cmp twelve/model.safetensors mesh/model.safetensors
+  job 'a mesh without two ranks of a stage' 2 0 '' --mesh pipe=2 --verify-every 3 --out stages
+  check 'it says that nothing is compared' grep -qE 'with --mesh pipe=2 there is only one copy of ([0-9]+) of the \1 parameters' err
 else
   skip 'bits that flip: no mpiexec'
 fi

@@ -9,8 +9,8 @@
 #   starling-gpu/source/tests/figures/gpu.sh                            all figures that need a GPU, in 25 minutes
 #   starling-gpu/run mpiexec -n 2 starling-gpu/build/starling ...       ranks
 # Run it in a build configured --with-cuda and --with-starpu= a StarPU 1.4 with CUDA, after make and make check.
-# DATA=DIR packs a data set along, into starling-gpu/data. LD_LIBRARY_PATH is what makes it relocatable: an rpath
-# would need a second build.
+# DATA=DIR packs a data set along, into starling-gpu/data. LD_LIBRARY_PATH makes the bundle relocatable: an rpath would
+# need a second build.
 set -eu
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Figure: all measurements that need a real GPU, in 25 minutes, the most important first: bits against the CPU's, speed
 # of the exact product, networks on GPUs, CPUs and both, beside PyTorch if python3 has it, policies. Each figure is
-# written as it comes, to OUT/figures.txt with its output beside it; one that fails or takes too long does not stop the
-# others. It runs on a machine with a GPU and CUDA, from a bundle (tests/figures/gpu-bundle.sh) or a build:
+# written to OUT/figures.txt as soon as it is measured, with its output beside this file. A figure that fails or takes
+# too long does not stop the others. It runs on a machine with a GPU and CUDA, from a bundle
+# (tests/figures/gpu-bundle.sh) or a build:
 #   starling-gpu/source/tests/figures/gpu.sh        RUN=starling-gpu/run is found by itself
 #   RUN=./run-in-build tests/figures/gpu.sh         RUN PROGRAM ARGUMENT... starts a program of the build
 # OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, for emulated GPUs. ONLY: a pattern of

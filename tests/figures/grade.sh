@@ -1,7 +1,7 @@
 #!/bin/sh
-# Figure: beside 16 busy loops, right submissions of lessons 7 and 8 pass and wrong ones fail, RUNS times of RUNS
-# (20); and lessons 2, 6, 7 and 8 are followed from the hand-out alone, by a user who has nothing else (the caller
-# where that is not root). Target: 100 %.
+# Figure: beside 16 busy loops, right submissions of lessons 7 and 8 pass and wrong ones fail, RUNS times of RUNS (20).
+# A user who has only the hand-out (or the caller, if the caller is not root) completes lessons 2, 6, 7 and 8. Target:
+# 100 %.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo 'SKIP: no starling: run ./quickstart first'; exit 77; }

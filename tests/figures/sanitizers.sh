@@ -1,9 +1,8 @@
 #!/bin/bash
-# Figure: all tests pass under the address and undefined-behaviour sanitizers, the tests of what several threads share
-# (exchange, checkpoints, loader, recorder, engine, activities, mapped files) and a whole run of two ranks with its
-# watch and heartbeat under ThreadSanitizer, and the engine's tests under valgrind,
-# without an error or a leak of ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone,
-# which needs clang.
+# Figure: all tests pass under the address and undefined-behaviour sanitizers, the tests of data that several threads
+# share (exchange, checkpoints, loader, recorder, engine, activities, mapped files) and a whole run of two ranks with
+# its watch and heartbeat under ThreadSanitizer, and the engine's tests under valgrind, without an error or a leak of
+# ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone, which needs clang.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")

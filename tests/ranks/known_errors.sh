@@ -1,7 +1,8 @@
 #!/bin/sh
-# Errors that other frameworks made where ways of dividing a step meet, and that nobody noticed, since a network learns
-# with wrong gradients, too. docs/how-to/pipeline.md lists them with their sources. Here each would change bits. sgd
-# without clipping: with clipping, or by adamw, gradients that are all too large by one factor go unseen.
+# Other frameworks made these errors when they combined ways of dividing a step. Nobody noticed, since a network learns
+# with wrong gradients, too. docs/how-to/pipeline.md lists the errors with their sources. In this test each error would
+# change bits. The runs use sgd without clipping: with clipping, or with adamw, nobody would see that all gradients are
+# too large by the same factor.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 export MPIR_CVAR_NOLOCAL=1 # MPICH: no two ranks share memory

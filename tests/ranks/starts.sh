@@ -1,9 +1,9 @@
 #!/bin/sh
 # Ranks that share a folder of performance models start StarPU in turn, since its first start measures the machine and
 # writes what later starts read: the first rank before all others, and the first rank of each other node before the rest
-# of that node. A preloaded library records the starts. Where it also turns off the turns, the check must find that
-# starts overlap, else it sees nothing. MPICH can be told that no two ranks, or only ranks of the same parity, share
-# memory: then they are nodes, here with one folder.
+# of that node. A preloaded library records the starts. As a check of the test itself, the library can switch off the
+# turns; then the test must find that starts overlap. MPICH can be told that no two ranks share memory, or only ranks of
+# the same parity; then the test has several nodes, which share one folder.
 . "$(dirname "$0")/../support/command.shlib"
 recorder=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/starts.so
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }

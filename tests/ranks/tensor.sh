@@ -27,12 +27,34 @@ same_bytes 'bert-nano, heads that the folds share unevenly' '1x1x2 1x1x3' bert-n
 gpt2='gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data text --length 32 --batch 8 --leaves 8 --dropout 0.1 --clip 0.1'
 # shellcheck disable=SC2086 # several words, here and below
 {
-  same_bytes 'gpt2-nano, tied weights, dropout, clipping' '1x1x2 1x1x3 1x1x4 2x1x2 1x2x2:--pipe-order:gpipe 1x2x2:--micro-batches:4 1x1x2:--micro-batches:2:--sched:dmdas' $gpt2
+  same_bytes 'gpt2-nano, tied weights, dropout, clipping' '1x1x2 1x1x3 1x1x4 2x1x2 1x2x2:--pipe-order:gpipe 1x2x2:--micro-batches:4:--pipe-order:zero-bubble 1x1x2:--micro-batches:2:--sched:dmdas' $gpt2
   same_bytes 'gpt2-nano, recomputed' '1x1x2 1x2x2' $gpt2 --recompute block
   same_bytes 'gpt2-nano, attention recomputed' '1x1x2' $gpt2 --recompute attention --micro-batches 2
   same_bytes 'gpt2-nano, bf16' '1x1x4 1x2x2' $gpt2 --precision bf16 --bf16-sums pairs
   same_bytes 'gpt2-nano, fp16' '1x1x2' $gpt2 --precision fp16
 }
+
+# A vocabulary of so many tokens that head, loss, accuracy and embedding are divided, too.
+awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "w%d %s", int(rand() * rand() * 3000), i % 12 ? "" : "\n" }' >words
+run tokenize words --tokenizer train --vocabulary 1100 --out tokens
+check 'a text of 1,100 tokens' test $code = 0
+many='gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data tokens --length 32 --batch 8 --leaves 8'
+# shellcheck disable=SC2086
+{
+  same_bytes '1,100 tokens, tied weights, dropout, clipping' '1x1x2 1x1x3 1x1x4 2x1x2 1x2x2 1x2x2:--micro-batches:4 1x2x1 1x3x2:--pipe-order:gpipe' $many --dropout 0.1 --clip 0.1
+  same_bytes '1,100 tokens, a head of its own' '1x1x2 1x2x2' ${many%% *} --size layers=2,width=64,heads=4,untied=1 ${many#*heads=4}
+  same_bytes '1,100 tokens, row blocks, smoothing' '1x1x2' $many --row-blocks 2 --smoothing 0.1
+  same_bytes '1,100 tokens, bf16' '1x1x4 1x2x2' $many --precision bf16 --bf16-sums pairs
+  same_bytes '1,100 tokens, fp16, recomputed' '1x1x2' $many --precision fp16 --recompute block
+  # So few tokens that the gradients of the table are gathered.
+  same_bytes '1,100 tokens, gathered gradients' '1x2x1 1x2x2 1x2x3:--micro-batches:2 2x1x2 2x2x2' ${many%--length*} --length 4 --batch 8 --leaves 8 --clip 0.1
+  same_bytes 'bert, 1,100 tokens' '1x1x2 1x2x2' bert-nano --size layers=2,width=64,heads=4 --folds 4 --data tokens --length 32 --batch 8 --leaves 8 --learning-rate 0.01
+}
+run graph gpt2-nano --size layers=2,width=64,heads=4 --data tokens --length 32 --batch 8 --ranks 2 --mesh tensor=2 --stage 1
+check 'a rank has half of the head' grep -qE '^forward +head +linear +\[8, 32, 550\]' out
+check 'and half of the table' grep -qE '^update +wte.weight@1/2 ' out
+run graph gpt2-nano --size layers=2,width=80,heads=5 --data tokens --length 32 --batch 8 --folds 5
+check 'fewer than 256 tokens for each fold: not divided' grep -qE '^forward +head +linear +\[8, 32, 1100\]' out
 
 # By default a fold for each rank; without folds the bits are those of before.
 # shellcheck disable=SC2086
@@ -68,6 +90,26 @@ check 'published weights: exit code' test $code = 0
 run convert one --to hf --out likewise
 check 'published weights: the same ones' cmp published/model.safetensors likewise/model.safetensors
 
+# The same with a divided vocabulary; then text from it, and weights for others.
+set -- train gpt2-nano --size layers=2,width=64,heads=4 --folds 2 --data tokens --length 32 --batch 8 --leaves 8 --steps 6 --eval-every 2 --val-fraction 0.2 --workers 1 --force
+ranks 1 "$@" --out one
+ranks 2 "$@" --mesh tensor=2 --verify-every 3 --out several
+check 'vocabulary, validated: exit code' test $code = 0
+check 'vocabulary, validated: the best model' cmp one/model.safetensors several/model.safetensors
+check 'vocabulary, validated: its figures' test "$(result several)" = "$(result one)" -a -n "$(result one)"
+check 'vocabulary: the same losses' test "$(losses several)" = "$(losses one)" -a -n "$(losses one)"
+scored_of() { "$starling" eval "$1" --data tokens --split validation 2>>err | grep -o 'accuracy [0-9.]*.*'; }
+check 'vocabulary: eval has the same model of a checkpoint' test -n "$(scored_of "$(newest_of one)")" -a "$(scored_of "$(newest_of several)")" = "$(scored_of "$(newest_of one)")"
+for from in one "$(newest_of one)" "$(newest_of several)"; do
+  run generate "$from" --prompt w1 --tokens 20 --temperature 0 --quiet
+  cp out "text-$(basename "$from" | tr -d 0)"
+  check "vocabulary: text of $(basename "$from")" test $code = 0 -a -s out
+done
+run convert several --to hf --out others
+check 'vocabulary: published weights, exit code' test $code = 0
+ranks 2 "$@" --init others --mesh tensor=2 --out begun
+check 'vocabulary: --init with them' test $code = 0
+
 # From any mesh to any other, and to one rank.
 resumes '1x1x3, 2 x 2, pipe x tensor, 1 rank, 2 ranks of samples, tensor=2, 1 rank' \
   'gpt2-nano --rate-schedule constant --size layers=2,width=64,heads=4 --folds 4 --data text --length 16 --batch 12 --leaves 12 --clip 0.5 --val-fraction 0 --quiet --workers 1' '3 --steps 2 --mesh tensor=3' \
@@ -98,7 +140,6 @@ refused 'more folds than heads' 1 "5 folds divide layer .h.0.attn. \(attention\)
 refused 'more ranks than folds' 4 'in 2 folds: a fold or more for each' gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 2 --mesh tensor=4
 refused 'no layer to divide' 2 'no layer of this model can be divided' resnet8 --data data --batch 8 --mesh tensor=2
 refused 'lamb' 2 'lamb takes norms of whole parameters' mlp --data data --batch 8 --mesh tensor=2 --optimizer lamb
-refused 'with --zero' 2 'leave --zero out' mlp --data data --batch 96 --mesh tensor=2 --zero 1
 ranks 1 train --resume --out several --mesh data=1 --folds 4
 check 'refused: other folds than at the first start' sh -c "[ $code != 0 ] && grep -q -e '--folds is 4 here and 2 in' err"
 finish

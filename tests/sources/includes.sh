@@ -35,7 +35,7 @@ codelets/kernels: codelets runtime/base runtime/numbers runtime/processors tasks
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels
-codelets/losses: codelets codelets/kernels
+codelets/losses: codelets codelets/kernels tasks/graph
 codelets/optimizers: codelets codelets/kernels
 models: codelets runtime/base runtime/data tasks/graph
 models/data: models runtime/base runtime/data runtime/text
@@ -47,17 +47,19 @@ tools/text:
 tools/images:
 tools/watch:
 tools/machines: tools/settings
-tools/run: tools/files tools/machines tools/settings tools/watch
-tools/simulate: tools/machines tools/run tools/settings
+tools/mesh: tools/settings
+tools/ranks: tools/settings tools/watch
+tools/run: tools/files tools/machines tools/ranks tools/settings tools/watch
+tools/simulate: tools/machines tools/mesh tools/run tools/settings
 tools/launch: tools/files tools/settings tools/watch
-tools/train: tools/files tools/run tools/settings tools/watch
+tools/train: tools/files tools/ranks tools/run tools/settings tools/watch
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
 tools/scale: tools/compare tools/launch tools/machines tools/report tools/run tools/settings
-tools/plan: tools/compare tools/machines tools/run tools/settings tools/simulate
+tools/plan: tools/compare tools/machines tools/mesh tools/run tools/settings tools/simulate
 tools/grade:
-tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/plan tools/report tools/run tools/scale tools/settings tools/simulate tools/text tools/train tools/watch
-tools/command: tools/commands tools/run tools/settings tools/watch
+tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/mesh tools/plan tools/report tools/run tools/scale tools/settings tools/simulate tools/text tools/train tools/watch
+tools/command: tools/commands tools/ranks tools/run tools/settings tools/watch
 END
 
 # Every include of ours, as "folder included-folder file: line".

@@ -1,7 +1,7 @@
 #!/bin/sh
-# No page leads nowhere: what pages link to exists, anchors included; so do the files and folders of this repository
-# that pages name in `quotes` or code blocks, and that comments of the sources name. Last, faults planted in a copy
-# are found.
+# No link is dead: every target of a link in a page exists, anchors included. Every file and folder of this repository
+# exists that a page names in `quotes` or code blocks, or that a comment of the sources names. Finally, the test finds
+# faults that it plants in a copy.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..5
 number=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The mutants of tests/figures/mutants/*.list fit the sources: each one's text is in its file, exactly once. That the
-# tests catch them, tests/figures/mutants.sh shows, which takes half an hour.
+# The mutants of tests/figures/mutants/*.list fit the sources: the text that a mutant replaces is in its file exactly
+# once. tests/figures/mutants.sh shows that the tests catch the mutants, which takes half an hour.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..2
 work=$(mktemp -d) || exit 99

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/graph/folds.h"
+
 #define ALL(f) \
   { f, f, f }
 
@@ -107,9 +109,11 @@ const sl_operation toy_copy = {.name = "toy_copy", .shape = like_first, .cpu = A
 
 static sl_status run_add(const sl_call *c) {
   int64_t n = sl_shape_count(&c->out[0].shape);
-  const float *a = c->in[0].data, *b = c->in[1].data;
-  float *to = c->out[0].data;
-  for (int64_t i = 0; i < n; i++) to[i] = a[i] + b[i];
+  for (int64_t i = 0; i < n; i++)
+    if (c->out[0].dtype == SL_F64)
+      ((double *)c->out[0].data)[i] = ((const double *)c->in[0].data)[i] + ((const double *)c->in[1].data)[i];
+    else
+      ((float *)c->out[0].data)[i] = ((const float *)c->in[0].data)[i] + ((const float *)c->in[1].data)[i];
   return SL_OK;
 }
 static void add_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
@@ -335,6 +339,26 @@ const sl_operation toy_folded_square = {.name = "toy_folded_square",
                                         .cuda = GPU(run_square),
                                         .inplace = {1},
                                         .folding = &follows};
+
+/* A reduction over features: the total of each fold, and their sum. */
+static void reduce_total(sl_graph *g, const sl_node *node, const sl_value *fold, const sl_value *in, sl_value *out) {
+  (void)in;
+  sl_value total[SL_MAX_FOLDS];
+  const sl_run whole = g->fold;
+  for (int f = 0; f < g->folds; f++) {
+    g->fold = (sl_run){f, f + 1};
+    total[f] = sl_graph_add1(g, &toy_total, node->name, NULL, &fold[f], 1);
+  }
+  g->fold = whole;
+  out[0] = sl_fold_sum(g, node->name, total, 0, g->folds);
+}
+static const sl_folding reduces = {.reduce = reduce_total};
+const sl_operation toy_folded_total = {.name = "toy_folded_total",
+                                       .shape = total_shape,
+                                       .gradient = total_gradient,
+                                       .cpu = ALL(run_total),
+                                       .cuda = GPU(run_total),
+                                       .folding = &reduces};
 
 static sl_status run_dsquare(const sl_call *c) {
   const float *dy = c->in[0].data, *x = c->in[1].data;

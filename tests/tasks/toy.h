@@ -8,7 +8,8 @@
 #include "tests/support/scratch.h"
 
 extern const sl_operation toy_copy, toy_add, toy_rows, toy_matmul, toy_dx, toy_dw, toy_total, toy_step, toy_leafsum,
-    toy_leafscale, toy_folded_matmul, toy_folded_square, toy_square, toy_dsquare, toy_faulty, toy_spray, toy_gather;
+    toy_leafscale, toy_folded_matmul, toy_folded_square, toy_folded_total,
+    toy_square, toy_dsquare, toy_faulty, toy_spray, toy_gather;
 enum { TOY_TABLE = 400 };
 
 /* Element (row, k) of toy_rows's output. */

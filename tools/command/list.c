@@ -130,7 +130,8 @@ static const sl__command graph = {.name = "graph",
                                   .summary = "Show the tasks of a training step and the memory they need",
                                   .description =
                                       "Prints the graph of a step, by layer and operation, with shapes, costs, "
-                                      "buffers, critical path and predicted peak memory, without running it."};
+                                      "buffers, critical path and predicted peak memory, without running it. With "
+                                      "--mesh also the step of all ranks that share samples."};
 static const sl__command simulate = {
     .name = "simulate",
     .bit = SL__SIMULATE,
@@ -144,8 +145,9 @@ static const sl__command simulate = {
         "and SimGrid: no kernel runs, and no data have memory. Times of tasks come from their costs and the "
         "machine\\(aqs "
         "rates, times of copies and exchanges from its links and network. Prints what bench prints of a real machine; "
-        "--out writes the timeline for report and trace. The same options give the same output, byte for byte. "
-        "docs/how-to/simulate.md tells more."};
+        "--out writes the timeline for report and trace. A --mesh with pipe or tensor is predicted instead, by one "
+        "schedule of all ranks that share samples, with their bubble and the messages that no task hides. The same "
+        "options give the same output, byte for byte. docs/how-to/simulate.md tells more."};
 static const sl__command plan = {
     .name = "plan",
     .bit = SL__PLAN,
@@ -155,8 +157,9 @@ static const sl__command plan = {
     .run = sl__plan,
     .summary = "Find the plan that trains a model fastest on a machine",
     .description =
-        "Searches batch, ranks of a node, workers, shards, leaves, micro-batches, recomputation, ZeRO and row blocks "
-        "for the plan that trains MODEL fastest on --nodes nodes of --machine. An option that is given stays as it is. "
+        "Searches batch, ranks of a node, workers, shards, leaves, micro-batches, recomputation, ZeRO, row blocks and "
+        "meshes for the plan that trains MODEL fastest on --nodes nodes of --machine. An option that is given stays as "
+        "it is. "
         "Plans are first predicted, as graph does, and those that exceed the memory are left out; starling-sim, where "
         "it is built, then simulates the best of them under several scheduling policies. Prints the best five with "
         "step, samples/s, share of the bound, peak memory of a node, why each beats the next, and the command that "

@@ -8,7 +8,7 @@
 
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
-#include "tools/run/ranks.h"
+#include "tools/ranks/ranks.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"

@@ -55,8 +55,8 @@ static int by_worker(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Collects the times between two tasks of a CPU worker of which the second was ready before the first ended: what a
- * task costs beside its kernel. Sorts the records. */
+/* Collects what a task costs beside its kernel: the times between two tasks of a CPU worker if the second task was
+ * ready before the first one ended. Sorts the records. */
 static sl_status add_gaps(calibrate *c, sl_record *records, size_t n) {
   enum { MOST = 100000 };
   double *more = realloc(c->gap, (c->n_gaps + n + 1) * sizeof *more);
@@ -136,10 +136,10 @@ static sl_status print_json(const calibrate *c, FILE *to) {
     const sl_calibration_kind *kind = &c->kind[k];
     size_of(c, k, size, sizeof size);
     json_array_append_new(
-        kinds, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:b}", "operation",
+        kinds, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:b}", "operation",
                          c->timeline->node[kind->node].operation, "size", size, "worker", worker_name(kind), "tasks",
                          kind->tasks, "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median,
-                         "spread", kind->spread, "stored", kind->samples >= c->samples));
+                         "mean_s", kind->mean, "spread", kind->spread, "stored", kind->samples >= c->samples));
   }
   json_t *all = json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "size",
                           sl_model_sizes_to_json(s->facts.model), "plan", sl_plan_to_json(&s->facts.plan), "machine",
@@ -179,7 +179,7 @@ static void keep_speeds(const calibrate *c) {
   sl__machine_keep(c->job.runtime, &m);
 }
 
-/* Keeps the medians for simulations; those of too few samples as well, as nothing better is known. */
+/* Keeps the means for simulations, even those of too few samples, because nothing better is known. */
 static sl_status keep_times(calibrate *c) {
   const sl_graph *g = sl_program_graph(c->job.program);
   char path[PATH_MAX];
@@ -188,10 +188,10 @@ static sl_status keep_times(calibrate *c) {
   sl_status status = SL_OK;
   for (int k = 0; k < c->n; k++) {
     const sl_calibration_kind *kind = &c->kind[k];
-    if (g->node[kind->node]->bucket || !(kind->median > 0)) continue;
+    if (g->node[kind->node]->bucket || !(kind->mean > 0)) continue;
     sl_time t = {.footprint = sl_node_footprint(g, g->node[kind->node])};
     snprintf(t.operation, sizeof t.operation, "%s", g->node[kind->node]->op->name);
-    t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->median;
+    t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->mean;
     SL_TRY_OUT(sl_times_put(times, &t));
   }
   if (c->n_gaps) sl_times_set_overhead(times, SL_KIND_CPU, sl_median(c->gap, c->n_gaps));
@@ -243,7 +243,7 @@ static sl_status print_network(const sl__options *o, const sl__network_descripti
   return SL_OK;
 }
 
-/* StarPU only finds this machine's names: its workers, which spin while they are idle, are gone before measuring. */
+/* StarPU serves only to find this machine's names. It ends before the measurement, because its idle workers spin. */
 static sl_status calibrate_network(const sl__options *o) {
   sl_runtime *runtime = NULL;
   sl__network_description network;

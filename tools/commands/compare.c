@@ -232,8 +232,8 @@ out:
 
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
-/* The joules of the packages and, where there are some, of the GPUs. Where only one of them is known, it counts alone
- * and a note says so. */
+/* The joules of the packages and, if there are GPUs, of the GPUs. If only one of the two is known, it counts alone and
+ * a note says so. */
 static double joules_of(sl__comparison *c, const json_t *energy) {
   static const char *const parts[] = {"package_j", "gpu_j"}, *const whys[] = {"package_why", "gpu_why"},
                            *const names[] = {"packages", "GPUs"};

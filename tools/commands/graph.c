@@ -13,10 +13,12 @@
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
 #include "tools/machines/description.h"
+#include "tools/mesh/predict.h"
 #include "tools/run/job.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
+#include "tools/simulate/node.h"
 
 /* Describes the data: from the data set if one is named, else from the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
@@ -77,18 +79,57 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
 
 /* The step graph of the first rank, or, of ranks that share samples, of one of the first of them. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
-                              const sl_placements *placements, sl_graph **step) {
+                              sl_pipe_order order, int chunks, const sl_placements *placements, sl_graph **step) {
   const int ranks = mesh->data;
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  const sl_status status = sl_spread(
-      logical, plan,
-      &(sl_division){
-          .ranks = ranks, .first = first, .stage = stage, .stages = sl__mesh_sharing(mesh), .tensor = mesh->tensor},
-      placements, step);
+  const sl_status status = sl_spread(logical, plan,
+                                     &(sl_division){.ranks = ranks,
+                                                    .first = first,
+                                                    .stage = stage,
+                                                    .stages = sl__mesh_sharing(mesh),
+                                                    .tensor = mesh->tensor,
+                                                    .order = order,
+                                                    .chunks = chunks},
+                                     placements, step);
   free(first);
   return status;
+}
+
+/* The joint schedule of the ranks that share samples. */
+static sl_status predict_mesh(const sl__options *o, const sl__machine_description *described, const sl__mesh *mesh,
+                              const sl_network *network, const sl_plan *plan, const sl_machine *machine,
+                              sl__mesh_steps **steps) {
+  const int ranks = mesh->data * sl__mesh_sharing(mesh);
+  const sl_value keep[] = {network->loss, network->correct, network->count};
+  sl__mesh_job job = {.logical = network->graph,
+                      .plan = plan,
+                      .mesh = *mesh,
+                      .order = sl__pipe_order_of(o),
+                      .chunks = (int)o->pipe_chunks,
+                      .zero = (int)o->zero,
+                      .keep = keep,
+                      .n_keep = 3,
+                      .machine = *machine,
+                      .joined = sl__mesh_usual_network(machine, ranks, 1)};
+  if (described)
+    job.joined = sl__simulation_of(&(sl__simulated){.machine = *described, .nodes = 1, .ranks = ranks}).joined;
+  return sl__mesh_predict(&job, steps);
+}
+
+static void print_mesh(const sl__mesh_steps *steps) {
+  const sl_mesh_schedule *j = steps->joint;
+  printf(
+      "\nAll %d ranks that share samples, scheduled together: a step of %.3f ms. Workers are in tasks for %.1f %% of "
+      "it; no task runs on a rank for %.1f %% (bubble) and, while a message or sum is under way, %.1f %%.\n",
+      j->ranks, 1e3 * j->makespan, 100 * j->busy, 100 * j->bubble, 100 * j->exposed);
+}
+
+static json_t *mesh_to_json(const sl__mesh_steps *steps) {
+  const sl_mesh_schedule *j = steps->joint;
+  return json_pack("{s:f, s:f, s:f, s:f}", "predicted_step_s", j->makespan, "busy_percent", 100 * j->busy,
+                   "bubble_percent", 100 * j->bubble, "exposed_percent", 100 * j->exposed);
 }
 
 sl_status sl__graph(sl__options *o, int *exit_code) {
@@ -102,6 +143,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_schedule *schedule = NULL;
   sl_memory *memory = NULL;
   sl_residence **residence = NULL;
+  sl__mesh_steps *steps = NULL;
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   sl__workers asked;
@@ -142,12 +184,14 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                                   &(sl_placing){.ranks = mesh.data,
                                                 .stages = sharing,
                                                 .tensor = mesh.tensor,
+                                                .chunks = (int)o->pipe_chunks,
                                                 .keep = (sl_value[]){network.loss, network.correct, network.count},
                                                 .n_keep = 3,
                                                 .zero = (int)o->zero,
                                                 .window = sl_fetch_window(plan.micro_batches)},
                                   &placements));
-  SL_TRY_OUT(spread_first(network.graph, &plan, &mesh, (int)o->stage, placements, &step));
+  SL_TRY_OUT(spread_first(network.graph, &plan, &mesh, (int)o->stage, sl__pipe_order_of(o), (int)o->pipe_chunks,
+                          placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
@@ -156,6 +200,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  if (sharing > 1)
+    SL_TRY_OUT(predict_mesh(o, o->described ? &described : NULL, &mesh, &network, &plan, &machine, &steps));
   if (gpus > 0) {
     residence = calloc((size_t)gpus, sizeof *residence);
     if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
@@ -207,12 +253,14 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
       json_t *stages;
       SL_TRY_OUT(sl_stages_to_json(network.graph, placements, sharing, &stages));
       json_object_set_new(json, "stages", stages);
+      json_object_set_new(json, "mesh", mesh_to_json(steps));
     }
     SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
     if (sharing > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, sharing, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
+    if (sharing > 1) print_mesh(steps);
   }
 out:
   json_decref(json);
@@ -223,6 +271,7 @@ out:
   sl_schedule_destroy(schedule);
   sl_graph_destroy(step);
   sl_placements_destroy(placements);
+  sl__mesh_steps_destroy(steps);
   if (network.graph) sl_network_destroy(&network);
   return status;
 }

@@ -474,7 +474,8 @@ sl_status sl__import(sl__options *o, int *exit_code) {
   sl__meter_clear(&j.meter);
   SL_TRY_OUT(write_labels(&j, o->out, "t10k", &j.test));
   SL_TRY_OUT(write_names(&j, o->out));
-  /* The last file without which there is no set: what a crash leaves before it is not taken for a whole one. */
+  /* This file comes last. Without it the folder is no data set, so files that a crash leaves are not taken for a whole
+   * set. */
   SL_TRY_OUT(write_labels(&j, o->out, "train", &j.train));
   if (o->json)
     SL_TRY_OUT(report_json(&j));

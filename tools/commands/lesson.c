@@ -96,8 +96,8 @@ static size_t read_link(const char *text, const char *pages, char words[256], ch
   return known ? (size_t)(end + 1 - text) : 0;
 }
 
-/* The page with each link to another page as text, since only this page goes along: its words, and where the other page
- * is. The caller's to free(). NULL: no memory. */
+/* Returns the page with each link to another page as text, because the folder gets only this page. The text has the
+ * link's words and the place of the other page. The caller must free() the page. NULL: no memory. */
 static char *with_places(const char *page, const char *pages) {
   char *changed = NULL, words[256], place[PATH_MAX];
   size_t n;

@@ -1,5 +1,6 @@
 /* starling simulate: training steps on a machine that is not here. This process checks the options and writes the
- * platform's files; then it becomes starling-sim, the same program built against StarPU for SimGrid. */
+ * platform's files; then it becomes starling-sim, the same program built against StarPU for SimGrid. Meshes whose ranks
+ * share samples are predicted here. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "runtime/base/file.h"
 #include "tools/commands/commands.h"
 #include "tools/simulate/find.h"
+#include "tools/simulate/mesh.h"
 #include "tools/simulate/node.h"
 
 /* Files of platforms are small and many simulations may run at once, so each has a folder, which starling-sim removes.
@@ -22,9 +24,12 @@ static sl_status make_folder(char *folder, size_t n) {
 
 sl_status sl__simulate(sl__options *o, int *exit_code) {
   sl__simulated simulated;
+  sl__mesh mesh;
   char program[PATH_MAX], folder[PATH_MAX];
   (void)exit_code;
   SL_TRY(sl__simulated_of(o, &simulated));
+  SL_TRY(sl__mesh_of(o, simulated.ranks, &mesh));
+  if (sl__mesh_sharing(&mesh) > 1) return sl__simulate_mesh(o, &simulated, &mesh);
   SL_TRY(sl__simulator_find(program, sizeof program));
   SL_TRY(make_folder(folder, sizeof folder));
   SL_TRY(sl__platform_write(&simulated.machine, &simulated.share, folder));

@@ -225,8 +225,9 @@ static sl_status write_tokenizer(const sl_tokenizer *tokenizer, const char *path
   return status;
 }
 
-/* Tokens never lie beside another text's tokenizer, even after a kill: the old tokenizer is removed first, the new one
- * comes last. A failure after that leaves none of the three, one before leaves the old ones. */
+/* Tokens never lie beside another text's tokenizer, even after a kill: the old tokenizer is removed first, and the new
+ * one is put into place last. A failure after the removal leaves none of the three files; a failure before it leaves
+ * the old files. */
 static sl_status commit(job *j, const char *const path[3], int halves) {
   sl_file *tokenizer;
   int removed = 0;
@@ -299,8 +300,8 @@ static sl_status encode(const sl__options *o, job *j) {
 
 /* ---- tokens to text --------------------------------------------------------------------------------------------- */
 
-/* So that parts join exactly, each is decoded together with the last token of the previous part, whose text is left
- * out. */
+/* Each part is decoded together with the last token of the previous part, whose text is left out. So the parts join
+ * exactly. */
 static sl_status print_tokens(const sl_tokenizer *t, const int32_t *tokens, size_t n, int again) {
   char *text, *known = NULL;
   size_t bytes, skip = 0;

@@ -28,6 +28,15 @@ static void print_text(const sl__sums *s) {
     printf("  %-14s %10.3f ms   of a step under way: %.3f hidden (%.1f %%), %.3f exposed\n", "exchange",
            1e3 * o->under_way / steps, 1e3 * o->hidden / steps, 100 * o->hidden / o->under_way,
            1e3 * o->exposed / steps);
+  char place[SL__PLACE_TEXT];
+  if (*sl__sums_place(s->t, place))
+    printf("  %-14s %10.2f %%    of the step (%s)", "no task runs", 100 * s->quiet / s->usage.seconds, place);
+  if (s->t->pipe > 1)
+    printf(
+        "; bubble (P - 1) / (%sV M + P - 1) of %d stages, %d micro-batches and %d run%s of layers on a stage: %.2f %%",
+        s->t->pass_kinds == 3 ? "3 " : "", s->t->pipe, s->t->micro_batches, s->t->chunks, s->t->chunks > 1 ? "s" : "",
+        100 * sl__sums_bubble(s));
+  if (*place) printf("\n");
   for (int k = 0; k < s->n_links; k++)
     printf("  %-14s %10.3f MB   a step from memory %d to %d, in %.1f copies\n", "moved",
            1e-6 * (double)s->link[k].bytes / steps, s->link[k].from, s->link[k].to, (double)s->link[k].copies / steps);

@@ -53,7 +53,7 @@ static sl_status run(const sl__child *child, FILE *output, FILE *errors, int *st
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
-    /* By this link it is the program that runs now, even if its file has been built anew since. */
+    /* This link starts the program that runs now, even if its file has been built anew since. */
     if (child->program)
       execvp(child->program, child->argv);
     else

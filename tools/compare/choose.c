@@ -35,7 +35,7 @@ static int listed(const char *list, const char *name, size_t n) {
 
 static int all(const sl__options *o) { return o->policies && strcmp(o->policies, "all") == 0; }
 
-/* Of this program's StarPU, unless a simulation has told its own. */
+/* Writes the names of the policies: those of this program's StarPU, unless a simulation has told its own. */
 static sl_status find_names(const sl__options *o, const char *told, char *names) {
   if (!told) return sl_policies_names(o->sched_lib, names, NAMES);
   snprintf(names, NAMES, "%s", told);

@@ -47,7 +47,7 @@ static sl_status simulate(sl__comparison *c, const char *policy, int priorities,
   return sl__compare_run(c, "simulate", more, &r->json, &r->reason, &code);
 }
 
-/* Of the results that there are; -1: none. */
+/* The index of the fastest policy that has a result; -1: no policy has one. */
 static int fastest(const sl__comparison *c, const result *r) {
   int best = -1;
   for (int i = 0; i < c->n; i++)

@@ -180,7 +180,7 @@ static sl_status make_default(sl__rundir *r, const char *name) {
   return SL_OK;
 }
 
-/* Names a pipe in a file's place now, not after hours of training, when the file is due. */
+/* If a pipe is in a file's place, fails now and names it, not after hours of training, when the file is due. */
 static sl_status check_files(const sl__rundir *r) {
   sl_status status = sl_file_check_regular(r->files[SL__RUNDIR_MARKER]);
   DIR *folder = status == SL_OK ? sl_folder_open(r->path) : NULL;
@@ -234,7 +234,7 @@ static sl_status take_lock(sl__rundir *r) {
   if (r->marker_fd < 0)
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
                    "cannot write in the run directory %s: %s; choose another with --out", r->path, strerror(errno));
-  /* Without a lock, another run may be about to begin where one has not begun. */
+  /* If the lock cannot be had in a directory whose run has not begun, another run may be about to begin there. */
   if (SL_CALL_OF_FILE("flock", marker, flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0 &&
       (errno == EWOULDBLOCK || r->unbegun))
     return sl_fail(SL_EEXIST, "another run is writing in %s; choose another with --out", r->path);
@@ -309,8 +309,8 @@ sl_status sl__rundir_open(const char *path, const char *name, sl__rundir_mode mo
   if (r->unbegun) r->made = 1; /* from here on it is this run's own */
   SL_TRY_OUT(sync_made(r));
   locked = 1;
-  /* The configuration, without which nothing resumes, goes first: a crash leaves the old run whole, or none that looks
-   * whole; and no new configuration beside a checkpoint of the old run. */
+  /* Removes the configuration first, because nothing resumes without it. So a crash leaves the old run whole or no run
+   * that looks whole, and never a new configuration beside a checkpoint of the old run. */
   if (exists && mode == SL__RUNDIR_FORCE) {
     if (unlink(r->files[SL__RUNDIR_CONFIG]) != 0 && errno != ENOENT)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s: %s", r->files[SL__RUNDIR_CONFIG], strerror(errno)));

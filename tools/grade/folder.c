@@ -86,8 +86,8 @@ static int open_folder(int at, const char *name) {
   return openat(at, name, flags);
 }
 
-/* Removes each entry of a folder, or moves it to `top` where it is a folder that is not empty. Returns how many entries
- * it dealt with. */
+/* Removes each entry of a folder, or moves it to `top` if it is a folder that is not empty. Returns the number of
+ * entries removed or moved. */
 static int lift(int folder, int top, unsigned *number) {
   int done = 0;
   DIR *d = fdopendir(dup(folder));

@@ -1,6 +1,6 @@
-/* A lesson: a folder of examples/ with a program, a Makefile, and where students write something a folder skeleton/
- * with the files that they write, and a program judge. It is read once, so what happens to the folder later changes
- * nothing. */
+/* A lesson is a folder of examples/ with a program and a Makefile. If students write part of it, the lesson also has a
+ * folder skeleton/ with the files that they write, and a program judge. The folder is read once, so later changes to it
+ * have no effect. */
 #ifndef SL_TOOLS_LESSON_H
 #define SL_TOOLS_LESSON_H
 

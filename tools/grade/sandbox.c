@@ -73,7 +73,7 @@ static sl_status add_toolkit(sl__sandbox *s) {
   return status;
 }
 
-/* pkg-config's files: of a folder that holds nothing else all, of another one Starling's. */
+/* Adds pkg-config's files: all of a folder named pkgconfig, and Starling's files of any other folder. */
 static sl_status add_pkg_config(sl__sandbox *s) {
   char *path = strdup(getenv("PKG_CONFIG_PATH") ? getenv("PKG_CONFIG_PATH") : ""), *rest = path, file[4096];
   static const char *const files[] = {"starling.pc", "starling-uninstalled.pc"};
@@ -113,7 +113,7 @@ out:
   return status;
 }
 
-/* A folder of the root: itself, or the link that it is. */
+/* Adds a folder of the root or, if it is a symbolic link, the link. */
 static sl_status add_root(sl__sandbox *s, const char *path) {
   char to[4096];
   const ssize_t n = readlink(path, to, sizeof to - 1);
@@ -140,7 +140,7 @@ static sl_status make_arguments(sl__sandbox *s) {
   SL_TRY(add_toolkit(s));
   SL_TRY(add_pkg_config(s));
   SL_TRY(add_simulator(s));
-  /* Installed lessons hold what students are to write. */
+  /* Installed lessons hold the solutions, so programs see an empty folder in their place. */
   char *examples = sl__pkg_config("--variable=examples");
   sl_status status = SL_OK;
   if (examples && is_system(examples) && sl__kind_of(examples) == S_IFDIR)
@@ -166,7 +166,7 @@ static sl_status make_environment(sl__sandbox *s, const char *home) {
   return SL_OK;
 }
 
-/* Whether a small program comes through. */
+/* Whether a small program runs in the sandbox. */
 static int works(sl__sandbox *s, const char *folder, sl__trial *t) {
   char *const argv[] = {(char *)"sh", (char *)"-c", (char *)"true & wait; echo fine", NULL};
   const sl__limits limits = {.seconds = 5, .bytes = (size_t)1 << 30, .processes = 64};
@@ -174,8 +174,8 @@ static int works(sl__sandbox *s, const char *folder, sl__trial *t) {
          strcmp(t->output, "fine\n") == 0;
 }
 
-/* Whether this is root of the machine, for whom the kernel limits no number of processes, and not only root inside a
- * user namespace. */
+/* Whether this user is root of the machine and not only root inside a user namespace. For root of the machine, the
+ * kernel does not limit the number of processes. */
 static int is_real_root(void) {
   long inside = 0, outside = 0;
   FILE *map = fopen("/proc/self/uid_map", "re");

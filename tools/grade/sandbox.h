@@ -1,7 +1,8 @@
-/* A sandbox for programs that nobody trusts: by bubblewrap (bwrap) each gets PID, mount, network, IPC and user
- * namespaces of its own. It sees the system's programs and libraries, read-only, Starling's headers and library,
- * the command and starling-sim if it may simulate, its own folder, and a small /tmp that goes away with it: no other
- * submission, no solution, no home, no network. Its environment is made here and takes nothing from the caller. */
+/* A sandbox for untrusted programs. bubblewrap (bwrap) gives each program PID, mount, network, IPC and user namespaces
+ * of its own. A program sees the system's programs and libraries (read-only), Starling's headers and library, the
+ * command and starling-sim if it may simulate, its own folder, and a small /tmp that is removed when it ends. It sees
+ * no other submission, no solution, no home and no network. Its environment is made here and takes nothing from the
+ * caller. */
 #ifndef SL_TOOLS_SANDBOX_H
 #define SL_TOOLS_SANDBOX_H
 
@@ -20,16 +21,16 @@ typedef struct sl__sandbox {
   int simulates;              /* 0: both are hidden from the programs that run next */
 } sl__sandbox;
 
-/* Finds out what this machine allows. home: a folder for programs where there is no sandbox. unprotected: 1: goes on
- * where bubblewrap is missing or the kernel refuses; 0: that is SL_EUNSUPPORTED, and the text says what would help.
- * The caller ends with sl__sandbox_free, also after a failure. */
+/* Finds out what this machine allows. home: the home and temporary folder of programs if there is no sandbox.
+ * unprotected: if bubblewrap is missing or the kernel refuses, 1 goes on without a sandbox, and 0 fails with
+ * SL_EUNSUPPORTED and a text that says what would help. The caller calls sl__sandbox_free, also after a failure. */
 sl_status sl__sandbox_create(const char *home, int unprotected, sl__sandbox *sandbox);
 void sl__sandbox_free(sl__sandbox *sandbox);
 
 /* Gives a folder and the files in it to the user that programs run as. */
 sl_status sl__sandbox_give(const sl__sandbox *sandbox, const char *folder);
-/* sl__try in the sandbox. The program starts in `folder`, which it may write only with may_write. in: its standard
- * input, -1: none. */
+/* sl__try in the sandbox. The program starts in `folder`, and may write there only if may_write is set. in: its
+ * standard input, -1: none. */
 sl_status sl__sandbox_try(const sl__sandbox *sandbox, const char *folder, int may_write, int in, char *const argv[],
                           const sl__limits *limits, sl__trial *trial);
 

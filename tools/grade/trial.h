@@ -1,5 +1,6 @@
-/* Runs a program that nobody trusts once, under limits and with an environment of its own, so an endless loop, a fork
- * bomb, a leak or a flood of output costs its own run and nothing else. Its folders and the network are sandbox.h's. */
+/* Runs an untrusted program once, under limits and with an environment of its own. So an endless loop, a fork bomb, a
+ * leak or a flood of output harms only the program's own run. The sandbox (sandbox.h) limits its folders and its
+ * network. */
 #ifndef SL_TOOLS_TRIAL_H
 #define SL_TOOLS_TRIAL_H
 

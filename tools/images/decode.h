@@ -9,7 +9,7 @@
 enum { SL__PICTURE_MARK = 8 }; /* bytes of a file's beginning that are enough to tell its format */
 /* Whether the bytes begin like a format that can be decoded. */
 int sl__is_picture(const void *bytes, size_t n);
-/* Whether files of that format usually have such a name: by its ending, in either case. */
+/* Whether the name has an ending that files of a known format usually have, in upper or lower case. */
 int sl__is_picture_name(const char *name);
 
 /* Decodes into `channels` 1 (grey, ITU-R BT.601 luma) or 3 (red, green, blue), 8 bits each. Palettes, 16 bits and

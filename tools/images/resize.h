@@ -1,5 +1,5 @@
-/* Bringing pictures to one size: resized by an antialiased bilinear filter, then cut out of the middle, as PIL and
- * torchvision do it, so that a model trained with those sees the same pixels. */
+/* Brings pictures to one size: resizes them by an antialiased bilinear filter, then cuts out the middle. PIL and
+ * torchvision do the same, so a model trained with them sees the same pixels. */
 #ifndef SL_TOOLS_RESIZE_H
 #define SL_TOOLS_RESIZE_H
 

@@ -23,7 +23,7 @@ static sl_status append(sl__hosts *h, const char *name, size_t n, int ranks) {
   return SL_OK;
 }
 
-/* Refuses what mpiexec or ssh would take for something else than a host: "-oProxyCommand=..." is an option of ssh. */
+/* Refuses names that mpiexec or ssh would not take for a host: "-oProxyCommand=..." is an option of ssh. */
 static sl_status check_name(const char *name, size_t n) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
   if (name[0] == '-')

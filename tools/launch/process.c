@@ -1,5 +1,5 @@
 /* Starts mpiexec in its own process group, so that this process alone passes on a Ctrl-C: if mpiexec also got the
- * terminal's, it would take it for a second one and kill the ranks. */
+ * terminal's Ctrl-C, it would count two and kill the ranks. */
 #include "tools/launch/process.h"
 
 #include <ctype.h>
@@ -75,7 +75,7 @@ void sl__process_announce(int rank) {
 
 int sl__process_heard(int rank) { return rank < HEARD && heard.rank[rank]; }
 
-/* Something may stand before the sign: mpiexec can mark lines with the rank. */
+/* Other text may precede the sign: mpiexec can mark lines with the rank. */
 static int is_announcement(const char *line) {
   const char *at = strstr(line, heard.sign);
   if (!at) return 0;

@@ -6,8 +6,8 @@
 
 #include "runtime/base/status.h"
 
-/* The first rank to die, from mpiexec's report and from the processes on this host. The report alone would not do:
- * mpiexec kills the other ranks, and may name one of those. The report's lines are not passed on. */
+/* The first rank to die, found from mpiexec's report and from the processes on this host. The report alone is not
+ * enough: mpiexec kills the other ranks, and may name one of these. The report's lines are not passed on. */
 typedef struct sl__obituary {
   char host[128];
   long pid; /* 0: unknown */
@@ -21,8 +21,8 @@ int sl__process_signalled(void); /* whether one of them has come */
 /* Starts the process. argv ends in NULL. launch: value of STARLING_LAUNCH for it and its children. relays: passes its
  * standard output on line by line. It gets SIGTERM when this process ends. SL_EIO. */
 sl_status sl__process_start(char *const *argv, const char *launch, int relays);
-/* Tells the launcher, if one started this process through mpiexec, that the rank has started: by a line of standard
- * output, which mpiexec brings from any host and the launcher does not pass on. */
+/* Tells the launcher that this rank has started, if a launcher started the rank through mpiexec. The message is a line
+ * of standard output: mpiexec brings it from any host, and the launcher does not pass it on. */
 void sl__process_announce(int rank);
 int sl__process_heard(int rank); /* whether that rank of the job has announced itself */
 /* Watches these ranks on this host, so that the first one to end is known. host: this host's name. Call once for each

@@ -24,7 +24,7 @@ static void without_unit(const char *path, char name[NAME]) {
   }
 }
 
-/* Whether a change may name it: numbers only. */
+/* Whether a change may name the key: only keys with numbers may be changed. */
 static int is_number(const sl__machine_key *key) {
   return key->kind == SL__KEY_REAL || key->kind == SL__KEY_COUNT || key->kind == SL__KEY_WHOLE;
 }

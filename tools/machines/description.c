@@ -186,7 +186,8 @@ static size_t line_of_set(const reading *r, sl__key_set which) {
   return 0;
 }
 
-/* Between nodes all keys or none; parameters of the topology, and of no other. */
+/* Checks that the keys of the network between nodes are complete or absent, and that no other topology has parameters.
+ */
 static sl_status check_network(const reading *r) {
   const sl__topology is = r->machine->network.topology;
   const int topology = row_of("network.topology");
@@ -207,7 +208,7 @@ static sl_status check_network(const reading *r) {
   return SL_OK;
 }
 
-/* An idle power has a power beside it that is not less. */
+/* Checks that an idle power comes with a busy power that is not less. */
 static sl_status check_power(const reading *r, const char *idle, double idle_watts, const char *busy, double watts) {
   const int k = row_of(idle);
   if (r->line[k] && !r->line[row_of(busy)]) return missing(r, row_of(busy), r->line[k], "");
@@ -278,7 +279,7 @@ static sl_status unknown_machine(const char *name) {
                  name, sl__suggestion(name, names, sl__machines(), suggestion, sizeof suggestion));
 }
 
-/* Makes the path of the file of times one that is valid from here. */
+/* Makes the path of the file of times valid here: as written it is relative to the folder of the machine's file. */
 static sl_status find_times(const char *file, sl__machine_description *m) {
   const char *slash = strrchr(file, '/');
   char path[sizeof m->times];

@@ -1,4 +1,4 @@
-/* A machine as a file describes it (docs/reference/machines.md): what simulations and predictions are made for. All
+/* The description of a machine, read from a file (docs/reference/machines.md), for simulations and predictions. All
  * nodes of a machine are alike. */
 #ifndef SL_TOOLS_MACHINES_DESCRIPTION_H
 #define SL_TOOLS_MACHINES_DESCRIPTION_H
@@ -59,14 +59,15 @@ typedef struct sl__machine_description {
   char currency[8];
 } sl__machine_description;
 
-/* Reads a machine: one of those that come with Starling if there is one of this name, else a file. SL_EINVAL names
+/* Reads the machine of this name that comes with Starling or, if there is none, the file of this name. SL_EINVAL names
  * line, key and remedy. */
 sl_status sl__machine_describe(const char *name, sl__machine_description *machine);
 /* The same from the n bytes of a file; `name` begins the messages. */
 sl_status sl__machine_parse(const char *name, const char *text, size_t n, sl__machine_description *machine);
 /* Changes keys: "KEY=VALUE,KEY=FACTORx". A value counts in the key's unit (network.latency_us=2); a key without its
- * unit takes bytes, bytes/s or seconds (gpu.memory=80e9), and network.bandwidth is that of a rank and of a node.
- * SL_EINVAL: no such key (the message lists them), a value out of the key's range, keys that no longer fit together. */
+ * unit takes bytes, bytes/s or seconds (gpu.memory=80e9), and network.bandwidth sets the bandwidth of a rank and that
+ * of a node. SL_EINVAL: no such key (the message lists them), a value out of the key's range, keys that no longer fit
+ * together. */
 sl_status sl__machine_change(sl__machine_description *machine, const char *changes);
 /* Writes a description as YAML, which sl__machine_parse reads: nine digits of each number. The caller must free(*text).
  */

@@ -1,6 +1,6 @@
-/* Measures latency and bandwidth between ranks, all pairs at once. Inside a node two ranks sum by the exchange that
- * training uses; between nodes they send messages, which that exchange is made of there. Figures are those of the
- * slowest pair. */
+/* Measures latency and bandwidth between ranks, all pairs at once. Inside a node two ranks form sums by the exchange
+ * that training uses. Between nodes they send messages, because that exchange consists of messages there. Figures are
+ * those of the slowest pair. */
 #include "tools/machines/network.h"
 
 #include <math.h>
@@ -77,8 +77,8 @@ static sl_status find_place(MPI_Comm comm, MPI_Comm node, place *p) {
 
 static void ended(void *arg) { *(int64_t *)arg = sl_now(); }
 
-/* Seconds, in the fastest round, of one of `times` sums of `count` elements by the two ranks of pair, one after
- * another. */
+/* Seconds of one sum of `count` elements by the two ranks of pair. A round makes `times` sums one after another; the
+ * fastest round counts. */
 static sl_status time_sums(MPI_Comm pair, int64_t count, int times, double *seconds) {
   static const int first[] = {0, 1, 2};
   sl_exchange *e = NULL;
@@ -159,7 +159,8 @@ static sl_status swap(const place *p, int takes_part, char *out, char *in, int n
   return wait_asleep(&all);
 }
 
-/* Seconds a message of the fastest round, each as long as its slowest rank's; times 0: as many as take 0.1 s. */
+/* Seconds per message in the fastest round; a round takes as long as that of its slowest rank. times: messages in a
+ * round; 0: as many as take 0.1 s. */
 static sl_status time_messages(const place *p, int takes_part, char *out, char *in, int n, int times, double *seconds) {
   double round[ROUNDS], warm;
   SL_TRY(swap(p, takes_part, out, in, n, 2, &warm));

@@ -9,7 +9,8 @@
 /* The machines that come with Starling: a table, or JSON. */
 sl_status sl__machines_print(FILE *to);
 sl_status sl__machines_print_json(FILE *to);
-/* A machine as YAML: the file of one that comes with Starling, with its comments; a file as Starling understands it. */
+/* Prints a machine as YAML: for a machine that comes with Starling its file, comments included; for another file, the
+ * description as Starling understands it. */
 sl_status sl__machine_show(const char *name, FILE *to);
 
 #endif

@@ -5,13 +5,32 @@
 
 #include "tools/plan/parts.h"
 #include "tools/settings/model.h"
+#include "tools/settings/workers.h"
 
 static char *const kinds[] = {"gpu", "both", "cpu"};
 
 int sl__candidate_ranks(const sl__candidate *c) { return c->nodes * (int)c->v[SL__LOCAL]; }
 
+int sl__candidate_sharing(const sl__candidate *c) { return (int)(c->v[SL__PIPE] * c->v[SL__TENSOR]); }
+
+void sl__candidate_name_mesh(sl__candidate *c) {
+  const int data = sl__candidate_ranks(c) / sl__candidate_sharing(c), pipe = (int)c->v[SL__PIPE],
+            tensor = (int)c->v[SL__TENSOR];
+  int n = 0;
+  c->mesh[0] = 0;
+  if (pipe * tensor == 1) return;
+  if (data > 1) n += snprintf(c->mesh, sizeof c->mesh, "data=%d,", data);
+  if (pipe > 1) n += snprintf(c->mesh + n, sizeof c->mesh - (size_t)n, "pipe=%d,", pipe);
+  if (tensor > 1) n += snprintf(c->mesh + n, sizeof c->mesh - (size_t)n, "tensor=%d,", tensor);
+  c->mesh[n - 1] = 0;
+}
+
+/* Leaves of the plan. With ranks that share samples every rank has a leaf or more, as in sl__plan_of. */
 static int64_t leaves_of(const sl__planning *s, const sl__candidate *c) {
-  return s->o->leaves > 0 ? s->o->leaves : sl__candidate_ranks(c) * c->v[SL__MICRO] * c->v[SL__GROUPS];
+  const int sharing = sl__candidate_sharing(c);
+  int64_t each = c->v[SL__MICRO] * c->v[SL__GROUPS];
+  while (each < sharing) each += c->v[SL__MICRO];
+  return s->o->leaves > 0 ? s->o->leaves : sl__candidate_ranks(c) / sharing * each;
 }
 
 sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c) {
@@ -29,22 +48,30 @@ sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c)
   o.ranks = c->nodes == 1 && c->v[SL__LOCAL] > 1 ? c->v[SL__LOCAL] : -1;
   if (!s->o->workers && s->machine.gpu.count > 0) o.workers = kinds[c->v[SL__WORKERS]];
   o.sched = (char *)c->sched;
+  if (c->mesh[0]) o.mesh = (char *)c->mesh;
+  if (c->v[SL__PIPE] > 1 && (s->o->pipe_order || c->v[SL__ORDER] != SL_PIPE_1F1B))
+    o.pipe_order = (char *)sl__pipe_orders[c->v[SL__ORDER]];
+  if (c->v[SL__PIPE] > 1 && (s->o->pipe_chunks > 0 || c->v[SL__CHUNKS] > 1)) o.pipe_chunks = c->v[SL__CHUNKS];
   return o;
 }
 
 sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate *c) {
   sl_plan plan;
   const int local = s->o->plan_ranks_per_node > 0 ? (int)s->o->plan_ranks_per_node : 1, ranks = nodes * local;
+  sl__mesh mesh;
+  SL_TRY(sl__mesh_of(s->o, ranks, &mesh));
   SL_TRY(sl__plan_of(s->o, s->model, ranks, &plan));
-  if (plan.leaves % ranks)
-    return sl_fail(SL_EINVAL, "%d leaves are not the same number for %d ranks", plan.leaves, ranks);
+  if (plan.leaves % mesh.data)
+    return sl_fail(SL_EINVAL, "%d leaves are not the same number for %d ranks", plan.leaves, mesh.data);
   *c = (sl__candidate){.nodes = nodes, .standard = 1, .sched = s->o->sched};
   c->v[SL__BATCH] = plan.batch;
   c->v[SL__LOCAL] = local;
   c->v[SL__WORKERS] = s->machine.gpu.count > 0 ? SL__BOTH : SL__ONLY_CPU;
   c->v[SL__EACH] = plan.shards / plan.leaves;
   c->v[SL__MICRO] = plan.micro_batches;
-  c->v[SL__GROUPS] = plan.leaves / ranks / plan.micro_batches;
+  c->v[SL__GROUPS] = plan.leaves / mesh.data / plan.micro_batches;
+  c->v[SL__PIPE] = mesh.pipe, c->v[SL__TENSOR] = mesh.tensor, c->v[SL__ORDER] = sl__pipe_order_of(s->o);
+  c->v[SL__CHUNKS] = mesh.pipe > 1 && s->o->pipe_chunks > 1 ? s->o->pipe_chunks : 1;
   c->v[SL__RECOMPUTE] = s->training.recompute;
   c->v[SL__ZERO] = s->o->plan_zero > 0 && ranks > 1 ? s->o->plan_zero : 0;
   c->v[SL__BLOCKS] = plan.row_blocks;
@@ -87,6 +114,9 @@ char *sl__candidate_text(const sl__planning *s, const sl__candidate *c, char *te
   if (c->v[SL__RECOMPUTE]) ADD(", recomputes %s", sl_recompute_names[c->v[SL__RECOMPUTE]]);
   if (sl__candidate_ranks(c) > 1)
     ADD(", %lld rank%s a node", (long long)c->v[SL__LOCAL], c->v[SL__LOCAL] > 1 ? "s" : "");
+  if (c->mesh[0]) ADD(", mesh %s", c->mesh);
+  if (c->v[SL__PIPE] > 1 && c->v[SL__ORDER] != SL_PIPE_1F1B) ADD(" (%s)", sl__pipe_orders[c->v[SL__ORDER]]);
+  if (c->v[SL__CHUNKS] > 1) ADD(", %lld runs of layers a stage", (long long)c->v[SL__CHUNKS]);
   if (c->v[SL__ZERO]) ADD(", ZeRO %lld", (long long)c->v[SL__ZERO]);
   if (s->machine.gpu.count > 0) ADD(", %s", s->o->workers ? s->o->workers : who[c->v[SL__WORKERS]]);
   ADD(", %s", c->sched ? c->sched : "default policy");

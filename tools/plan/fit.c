@@ -16,8 +16,8 @@ static int has(const sl__values *axis, int64_t value) {
 }
 
 /* A plan that needs little memory: one rank a node, ZeRO 3 (on one node 1), all activations recomputed, one shard after
- * another. Tried with one micro-batch and with as many as possible: these need less for activations, and more for
- * partial sums of gradients and for fetched parameters. */
+ * another. Tried with one micro-batch and with as many as possible: many micro-batches need less memory for
+ * activations, but more for partial sums of gradients and for fetched parameters. */
 static sl_status thriftiest(sl__planning *s, int nodes, int64_t workers, sl__candidate *best) {
   sl__candidate c = {.nodes = nodes};
   SL_TRY(sl__search_axes(s, nodes));

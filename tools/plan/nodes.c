@@ -1,5 +1,6 @@
-/* The least number of nodes that finishes a training in time: doubling, then bisection, by predicted steps. Of the plan
- * found for the given number of nodes only batch and ZeRO stage change, so a rank does the same work on any number. */
+/* The least number of nodes that finishes a training in time: doubling, then bisection, by predicted steps. All numbers
+ * of nodes use the plan found for the given number; only its batch and ZeRO stage change. So a rank does the same work
+ * on any number of nodes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static sl_status fastest(sl__planning *s, const sl__candidate *from, int nodes, 
       sl__candidate c = *from;
       c.nodes = nodes, c.simulated = NULL;
       c.v[SL__BATCH] = batch->value[i], c.v[SL__ZERO] = zero->value[k];
-      const int64_t rows = c.v[SL__BATCH] / sl__candidate_ranks(&c);
+      const int64_t rows = c.v[SL__BATCH] * sl__candidate_sharing(&c) / sl__candidate_ranks(&c);
       while (c.v[SL__EACH] > 1 && c.v[SL__EACH] * c.v[SL__GROUPS] * c.v[SL__MICRO] > rows) c.v[SL__EACH] /= 2;
       while (c.v[SL__GROUPS] > 1 && c.v[SL__GROUPS] * c.v[SL__MICRO] > rows) c.v[SL__GROUPS] /= 2;
       while (c.v[SL__MICRO] > 1 && c.v[SL__MICRO] > rows) c.v[SL__MICRO] /= 2;

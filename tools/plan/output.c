@@ -180,6 +180,7 @@ static json_t *plan_to_json(const sl__planning *s, const sl__candidate *c, const
       (double)c->v[SL__BATCH] / sl__seconds(c), "peak_bytes", (json_int_t)c->p.node, "gpu_bytes", (json_int_t)c->p.gpu,
       "tasks", c->p.tasks, "simulated", c->simulated != NULL, "default", c->standard, "command", command);
   if (j && isfinite(of_bound(c))) json_object_set_new(j, "of_bound", json_real(of_bound(c)));
+  if (j && c->mesh[0]) json_object_set_new(j, "mesh", json_string(c->mesh));
   if (j && c->measured > 0) json_object_set_new(j, "measured_step_s", json_real(c->measured));
   return j;
 }

@@ -11,7 +11,7 @@
 #include "tools/run/meter.h"
 #include "tools/settings/options.h"
 
-/* What a plan may vary. An axis whose option is given has that value only. */
+/* The axes on which plans differ. If an option sets an axis, the axis has only that value. */
 typedef enum sl__axis {
   SL__BATCH,     /* samples of a step, over all ranks */
   SL__LOCAL,     /* ranks of a node */
@@ -22,12 +22,16 @@ typedef enum sl__axis {
   SL__RECOMPUTE, /* an sl_recompute */
   SL__ZERO,      /* ZeRO stage */
   SL__BLOCKS,    /* row blocks */
+  SL__PIPE,      /* stages of a pipeline */
+  SL__TENSOR,    /* ranks that divide products */
+  SL__ORDER,     /* an sl_pipe_order */
+  SL__CHUNKS,    /* runs of layers on a stage */
   SL__AXES
 } sl__axis;
 
 typedef enum sl__kinds { SL__ONLY_GPU, SL__BOTH, SL__ONLY_CPU } sl__kinds;
 
-/* What the predicted schedule and the plan of the memory say of a step. */
+/* The prediction of a step, from its predicted schedule and its memory plan. */
 typedef struct sl__prediction {
   int valid;         /* 0: the machine or the batch cannot be divided so */
   int rough;         /* 1: the bytes are a lower bound, and nothing else is known: the plan cannot fit anyhow */
@@ -45,6 +49,7 @@ typedef struct sl__prediction {
 typedef struct sl__candidate {
   int64_t v[SL__AXES];
   int nodes;
+  char mesh[64];     /* of sl__screen: as --mesh takes it; "": all ranks divide the samples */
   const char *sched; /* policy; NULL: the default one */
   int standard;      /* 1: the plan of the options alone, without a search */
   sl__prediction p;
@@ -73,7 +78,7 @@ typedef struct sl__planning {
   int64_t first_batch; /* the model's, or --batch */
   sl__values axis[SL__AXES];
   sl_network network; /* the last one built, and what for */
-  int64_t built_batch, built_recompute;
+  int64_t built_batch, built_recompute, built_tensor;
   sl__candidate *seen; /* all that were predicted */
   int n_seen, room;
   double work; /* tasks predicted so far: bounds the search, so that the same command gives the same answer */
@@ -86,6 +91,8 @@ typedef struct sl__planning {
  * copy: it owns nothing. */
 sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c);
 int sl__candidate_ranks(const sl__candidate *c);
+int sl__candidate_sharing(const sl__candidate *c); /* ranks that share the same samples: stages times tensor ranks */
+void sl__candidate_name_mesh(sl__candidate *c);    /* sets c->mesh */
 /* The plan that the options alone give; SL_EINVAL: they give none. */
 sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate *c);
 /* The command line that trains so; the caller frees *text. */
@@ -106,8 +113,8 @@ sl_status sl__search_axes(sl__planning *s, int nodes);
 /* Predicts plans on this many nodes and leaves them in s->seen. *best: index of the best; its p.over is not 0 if no
  * plan fits. SL_EINVAL: no plan at all divides batch and machine. */
 sl_status sl__search(sl__planning *s, int nodes, int *best);
-/* Seconds of a sample, 5% more for each doubling of the batch beyond the first: a larger batch needs more samples to
- * learn the same, so it must be worth it. seconds: of a step. */
+/* Seconds of a sample, plus 5% for each doubling of the batch beyond the first batch: a larger batch needs more samples
+ * to learn the same. seconds: of a step. */
 double sl__score(const sl__planning *s, const sl__candidate *c, double seconds);
 /* The indices of the n best that fit, without two that predict the same. Returns their number. */
 int sl__search_best(const sl__planning *s, int *index, int n);
@@ -127,8 +134,9 @@ void sl__candidates_free(sl__candidate *list, int n);
 /* Says in words which memory is short, by how much, and the least number of nodes that could hold it, or why none
  * could. text: the caller frees it. *nodes: 0: none. */
 sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **text, int *nodes);
-/* The least number of nodes on which a training of so many samples ends within `limit` seconds, by the prediction
- * times `factor`. *nodes 0: none; *why then says why (the caller frees it). *seconds: what it takes on them. */
+/* The least number of nodes on which a training of so many samples ends within `limit` seconds, by the predicted time
+ * multiplied by `factor`. *nodes 0: none; *why then says why (the caller frees it). *seconds: the time of the training
+ * on these nodes. */
 sl_status sl__nodes_needed(sl__planning *s, const sl__candidate *from, double samples, double limit, double factor,
                            int *nodes, double *seconds, char **why);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/plan/parts.h"
+#include "tools/settings/workers.h"
 
 static const char *const who[] = {"only GPUs compute", "CPUs compute too", "only CPUs compute"};
 
@@ -18,6 +19,9 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
     sl__axis axis;
     const char *format; /* of both values */
   } rows[] = {
+      {SL__PIPE, "stages: %lld, not %lld"},
+      {SL__CHUNKS, "runs of layers on a stage: %lld, not %lld"},
+      {SL__TENSOR, "ranks that divide products: %lld, not %lld"},
       {SL__LOCAL, "%lld ranks a node, not %lld"},
       {SL__MICRO, "%lld micro-batches, not %lld"},
       {SL__GROUPS, "%lld leaves a rank, not %lld"},
@@ -33,6 +37,9 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
   if (a->v[SL__RECOMPUTE] != b->v[SL__RECOMPUTE] && used < (int)n)
     used += snprintf(text + used, n - (size_t)used, "%srecomputes %s, not %s", found++ ? ", " : "", recomputed(a),
                      recomputed(b));
+  if (a->v[SL__ORDER] != b->v[SL__ORDER] && a->v[SL__PIPE] > 1 && b->v[SL__PIPE] > 1 && used < (int)n)
+    used += snprintf(text + used, n - (size_t)used, "%s%s, not %s", found++ ? ", " : "",
+                     sl__pipe_orders[a->v[SL__ORDER]], sl__pipe_orders[b->v[SL__ORDER]]);
   for (size_t i = 0; i < sizeof rows / sizeof *rows && found < 2; i++) {
     const long long x = (long long)a->v[rows[i].axis], y = (long long)b->v[rows[i].axis];
     char one[64];

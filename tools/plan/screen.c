@@ -10,6 +10,7 @@
 #include "tasks/schedule/residence.h"
 #include "tasks/schedule/schedule.h"
 #include "tasks/spread/spread.h"
+#include "tools/mesh/predict.h"
 #include "tools/plan/parts.h"
 #include "tools/run/times.h"
 #include "tools/settings/model.h"
@@ -20,15 +21,18 @@
 static const double PROCESS = 120e6;
 enum { DEPTH = 3 /* batches that a loader reads ahead */, BUCKET = 2 << 20 /* bytes that one exchange moves */ };
 
-/* The logical graph depends on batch and recomputation only, so neighbours in the search share it. */
+/* The logical graph depends on batch, recomputation and folds only, so neighbours in the search share it. */
 static sl_status build(sl__planning *s, const sl__candidate *c) {
   sl_training training = s->training;
-  if (s->network.graph && s->built_batch == c->v[SL__BATCH] && s->built_recompute == c->v[SL__RECOMPUTE]) return SL_OK;
+  if (s->network.graph && s->built_batch == c->v[SL__BATCH] && s->built_recompute == c->v[SL__RECOMPUTE] &&
+      s->built_tensor == c->v[SL__TENSOR])
+    return SL_OK;
   if (s->network.graph) sl_network_destroy(&s->network);
   s->network = (sl_network){0};
   training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
+  SL_TRY(sl__settle_folds(&(sl__mesh){.tensor = (int)c->v[SL__TENSOR]}, &training));
   SL_TRY(sl_network_training(s->model, &s->data, &training, c->v[SL__BATCH], &s->network));
-  s->built_batch = c->v[SL__BATCH], s->built_recompute = c->v[SL__RECOMPUTE];
+  s->built_batch = c->v[SL__BATCH], s->built_recompute = c->v[SL__RECOMPUTE], s->built_tensor = c->v[SL__TENSOR];
   return SL_OK;
 }
 
@@ -132,6 +136,80 @@ out:
   return status;
 }
 
+/* The facts from which rank_bytes computes the memory of a rank. */
+typedef struct beside {
+  const sl__simulated *job;
+  double inputs; /* bytes of the batches that its loader reads ahead */
+} beside;
+
+static double rank_bytes(const sl__mesh_step *step, const void *arg) {
+  const beside *b = arg;
+  return step->bytes + step->scratch * b->job->share.cpus * b->job->threads + b->inputs + PROCESS;
+}
+
+/* A plan whose ranks share samples. */
+static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simulated *job, const sl_plan *plan) {
+  const sl_network *network = &s->network;
+  const sl_value keep[] = {network->loss, network->correct, network->count};
+  const sl__mesh mesh = {.data = sl__candidate_ranks(c) / sl__candidate_sharing(c),
+                         .pipe = (int)c->v[SL__PIPE],
+                         .tensor = (int)c->v[SL__TENSOR]};
+  const sl_simulation simulation = sl__simulation_of(job);
+  sl__mesh_job wanted = {.logical = network->graph,
+                         .plan = plan,
+                         .mesh = mesh,
+                         .order = (sl_pipe_order)c->v[SL__ORDER],
+                         .chunks = (int)c->v[SL__CHUNKS],
+                         .zero = (int)c->v[SL__ZERO],
+                         .keep = keep,
+                         .n_keep = 3,
+                         .machine = machine_of(s, job),
+                         .joined = simulation.joined,
+                         .gpu_memory = s->gpu_memory};
+  const beside other = {
+      .job = job,
+      .inputs = DEPTH * (double)plan->batch / mesh.data * (double)(network->sample_bytes + sizeof(int32_t))};
+  sl__prediction *p = &c->p;
+  sl__mesh_steps *steps;
+  wanted.machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
+  SL_TRY(sl__mesh_predict(&wanted, &steps));
+  p->seconds = steps->seconds;
+  p->busy = fmin(steps->joint->busy, 1);
+  for (int r = 0; r < steps->n; r++) {
+    const sl__mesh_step *step = &steps->rank[r];
+    double exchanging = 0;
+    for (int k = 0; k < step->exchanges; k++) exchanging += step->exchange[k].seconds;
+    p->exchanging = fmax(p->exchanging, exchanging);
+    p->gpu = fmax(p->gpu, step->gpu);
+    if (step->step->n_nodes > p->tasks) p->tasks = step->step->n_nodes;
+    s->work += step->step->n_nodes;
+  }
+  p->node = sl__mesh_node_bytes(steps, &simulation.joined, rank_bytes, &other);
+  judge(s, p);
+  p->valid = 1;
+  sl__mesh_steps_destroy(steps);
+  return SL_OK;
+}
+
+/* Whether the ranks can be divided so; one stage alone has no order of passes. Ranks that divide products
+ * exchange four times in a block, so they stay on a node, unless the options say otherwise. */
+static int fits_mesh(const sl__planning *s, const sl__candidate *c) {
+  const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
+  sl__mesh asked;
+  if (c->v[SL__PIPE] == 1 && !c->standard &&
+      (c->v[SL__ORDER] != s->axis[SL__ORDER].value[0] || c->v[SL__CHUNKS] != s->axis[SL__CHUNKS].value[0]))
+    return 0;
+  if (c->v[SL__CHUNKS] > 1 && c->v[SL__PIPE] > 1 && c->v[SL__ORDER] != SL_PIPE_GPIPE &&
+      c->v[SL__MICRO] % c->v[SL__PIPE])
+    return 0;
+  if (s->o->mesh && *s->o->mesh)
+    return sl__mesh_of(s->o, ranks, &asked) == SL_OK && asked.pipe == c->v[SL__PIPE] &&
+           asked.tensor == c->v[SL__TENSOR];
+  if (sharing == 1) return 1;
+  return sharing <= SL_MAX_STAGES && ranks % sharing == 0 &&
+         (c->v[SL__ZERO] == 0 || ranks > sharing || s->o->plan_zero >= 0) && c->v[SL__LOCAL] % c->v[SL__TENSOR] == 0;
+}
+
 /* Batch normalisation over the samples of a leaf learns little from a few of them. */
 static int normalises_few(const sl__planning *s, const sl__options *o) {
   enum { FEW = 16 };
@@ -146,26 +224,31 @@ static int normalises_few(const sl__planning *s, const sl__options *o) {
 static sl_status leave_out(sl_status status) { return status == SL_ENOMEM ? status : SL_OK; }
 
 sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
+  const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
+  sl__candidate_name_mesh(c);
   const sl__options o = sl__candidate_options(s, c);
-  const int ranks = sl__candidate_ranks(c);
   sl__simulated job;
   sl_plan plan;
   c->p = (sl__prediction){0};
   if (c->v[SL__ZERO] && ranks == 1 && s->o->plan_zero <= 0) return SL_OK; /* one rank has nothing to divide */
-  if (o.leaves > o.batch || o.leaves % ranks || o.leaves % c->v[SL__MICRO]) return SL_OK;
+  if (!fits_mesh(s, c)) return SL_OK;
+  if (o.leaves > o.batch || o.leaves % (ranks / sharing) || o.leaves % c->v[SL__MICRO]) return SL_OK;
+  if (sharing > 1 && o.leaves / (ranks / sharing) % c->v[SL__MICRO]) return SL_OK;
   sl_status status = sl__plan_of(&o, s->model, ranks, &plan);
   if (status == SL_OK) status = sl__simulated_of(&o, &job);
   if (status != SL_OK) return leave_out(status);
-  SL_TRY(build(s, c));
+  status = build(s, c);
+  if (status != SL_OK) return sharing > 1 ? leave_out(status) : status; /* not every model can be divided so */
   if (!c->standard && normalises_few(s, &o)) return SL_OK;
   count(s, &c->p);
-  const double parameters = c->v[SL__ZERO] == SL_ZERO_PARAMETERS ? c->p.replicated / ranks : c->p.replicated;
-  const double least = (double)c->v[SL__LOCAL] * (parameters + c->p.state / (c->v[SL__ZERO] ? ranks : 1));
+  const int kept = c->v[SL__ZERO] == SL_ZERO_PARAMETERS ? ranks : sharing;
+  const double least =
+      (double)c->v[SL__LOCAL] * (c->p.replicated / kept + c->p.state / (c->v[SL__ZERO] ? ranks : sharing));
   if (!exact && least > s->memory) {
     c->p.valid = c->p.rough = 1;
     c->p.node = least;
     judge(s, &c->p);
     return SL_OK;
   }
-  return leave_out(predict(s, c, &job, &plan));
+  return leave_out(sharing > 1 ? predict_mesh(s, c, &job, &plan) : predict(s, c, &job, &plan));
 }

@@ -8,7 +8,8 @@
 #include "tools/plan/parts.h"
 #include "tools/settings/workers.h"
 
-/* Limits of a search, in plans and in predicted tasks. By a clock the answer would differ from run to run. */
+/* Limits of a search, in plans and in predicted tasks. With a limit in seconds the answer would differ from run to run.
+ */
 enum { MOST_CLIMBS = 4, LEAST_PLANS = 24 };
 static const double MOST_TASKS = 6e5;
 
@@ -52,6 +53,39 @@ static void put_locals(const sl__planning *s, sl__values *axis) {
     if (parts % n == 0 && (n == 2 || n == parts) && (m->network.shared > 0 || m->network.latency > 0)) put(axis, n);
 }
 
+/* Stages, their orders and runs, tensor ranks: powers of two up to the ranks of a node and of all nodes, or as --mesh
+ * says. */
+static sl_status put_meshes(const sl__planning *s, int nodes, sl__values *axis) {
+  enum { MOST_TENSOR = 8, MOST_PIPE = 16, MOST_CHUNKS = 4 };
+  sl__mesh named;
+  SL_TRY(sl__mesh_named(s->o, &named));
+  int64_t local = 1;
+  for (int i = 0; i < axis[SL__LOCAL].n; i++)
+    if (axis[SL__LOCAL].value[i] > local) local = axis[SL__LOCAL].value[i];
+  const int given = s->o->mesh && *s->o->mesh;
+  const int64_t most_tensor = given                 ? 1
+                              : local < MOST_TENSOR ? local
+                                                    : MOST_TENSOR,
+                most_pipe = given && !named.data        ? 1
+                            : nodes * local < MOST_PIPE ? nodes * local
+                                                        : MOST_PIPE;
+  if (named.tensor)
+    put(&axis[SL__TENSOR], named.tensor);
+  else
+    put_powers(&axis[SL__TENSOR], 1, most_tensor);
+  if (named.pipe)
+    put(&axis[SL__PIPE], named.pipe);
+  else
+    put_powers(&axis[SL__PIPE], 1, most_pipe);
+  put(&axis[SL__ORDER], sl__pipe_order_of(s->o));
+  if (!s->o->pipe_order) put(&axis[SL__ORDER], SL_PIPE_ZERO_BUBBLE); /* GPipe takes more memory, and is no faster */
+  if (s->o->pipe_chunks > 0)
+    put(&axis[SL__CHUNKS], s->o->pipe_chunks);
+  else
+    put_powers(&axis[SL__CHUNKS], 1, MOST_CHUNKS);
+  return SL_OK;
+}
+
 sl_status sl__search_axes(sl__planning *s, int nodes) {
   const sl__options *o = s->o;
   const sl__machine_description *m = &s->machine;
@@ -86,8 +120,9 @@ sl_status sl__search_axes(sl__planning *s, int nodes) {
   else
     put(&a[SL__ZERO], 0), put(&a[SL__ZERO], 1);
   if (o->plan_zero < 0 && nodes > 1) put(&a[SL__ZERO], 3); /* on one node parameters lie in shared memory anyway */
+  SL_TRY(put_meshes(s, nodes, a));
   for (int k = 0; k < SL__AXES; k++)
-    if (k != SL__WORKERS) qsort(a[k].value, (size_t)a[k].n, sizeof *a[k].value, ascending);
+    if (k != SL__WORKERS && k != SL__ORDER) qsort(a[k].value, (size_t)a[k].n, sizeof *a[k].value, ascending);
   return SL_OK;
 }
 
@@ -99,7 +134,8 @@ double sl__score(const sl__planning *s, const sl__candidate *c, double seconds) 
 /* Number of axes on which the plan is not the simplest. Another one must save more than half a per cent of the step. */
 static int moved(const sl__candidate *c) {
   return (c->v[SL__LOCAL] > 1) + (c->v[SL__MICRO] > 1) + (c->v[SL__BLOCKS] > 1) + (c->v[SL__RECOMPUTE] > 0) +
-         (c->v[SL__ZERO] > 0) + (c->v[SL__GROUPS] > 1);
+         (c->v[SL__ZERO] > 0) + (c->v[SL__GROUPS] > 1) + (c->v[SL__PIPE] > 1) + (c->v[SL__TENSOR] > 1) +
+         (c->v[SL__ORDER] != SL_PIPE_1F1B) + (c->v[SL__CHUNKS] > 1);
 }
 
 static int better(const sl__planning *s, const sl__candidate *a, const sl__candidate *b) {
@@ -142,8 +178,22 @@ static sl_status try(sl__planning *s, const sl__candidate *next, int *at, int *i
   return SL_OK;
 }
 
-/* Tries the values beside that of one axis. More leaves are tried with as many shards in all, too: each alone may be
- * worse. */
+/* Stages need micro-batches, and a rank of a stage has more samples than one that divides them with others: tried with
+ * two and four micro-batches for each stage. */
+static sl_status try_stages(sl__planning *s, sl__candidate next, int *at, int *improved) {
+  const int64_t all = next.v[SL__EACH] * next.v[SL__MICRO];
+  const sl__values *micro = &s->axis[SL__MICRO];
+  for (int i = 0; i < micro->n && !spent(s); i++) {
+    if (micro->value[i] < 2 * next.v[SL__PIPE] || micro->value[i] > 4 * next.v[SL__PIPE]) continue;
+    next.v[SL__MICRO] = micro->value[i];
+    next.v[SL__EACH] = all / micro->value[i] > 1 ? all / micro->value[i] : 1;
+    SL_TRY(try(s, &next, at, improved));
+  }
+  return SL_OK;
+}
+
+/* Tries the values next to the present one on one axis. More leaves are also tried with the same number of shards in
+ * all, because each change alone may be worse. */
 static sl_status climb_along(sl__planning *s, int axis, int *at, int *improved) {
   static const int steps[] = {1, 2, -1, -2};
   for (size_t i = 0; i < sizeof steps / sizeof *steps && !spent(s); i++) {
@@ -155,6 +205,7 @@ static sl_status climb_along(sl__planning *s, int axis, int *at, int *improved) 
     const int counts = (axis == SL__GROUPS || axis == SL__MICRO) && s->o->shards <= 0;
     const int64_t each = counts ? now->v[SL__EACH] * now->v[axis] / next.v[axis] : 0;
     SL_TRY(try(s, &next, at, improved));
+    if (axis == SL__PIPE && next.v[SL__PIPE] > 1) SL_TRY(try_stages(s, next, at, improved));
     if (each < 1) continue;
     next.v[SL__EACH] = each;
     SL_TRY(try(s, &next, at, improved));
@@ -187,13 +238,41 @@ static sl__candidate simplest(const sl__planning *s, int nodes, int64_t local, i
   return c;
 }
 
+/* Predicts the simplest plan of a division of a node. Also predicts the plans with the most stages, the most tensor
+ * ranks, or both, because these need least memory. */
+static sl_status look_at_meshes(sl__planning *s, const sl__candidate *c, int *start, int *n) {
+  const sl__values *pipe = &s->axis[SL__PIPE], *tensor = &s->axis[SL__TENSOR], *micro = &s->axis[SL__MICRO],
+                   *order = &s->axis[SL__ORDER];
+  SL_TRY(look(s, c, &start[(*n)++]));
+  for (int way = 1; way < 4; way++) {
+    sl__candidate next = *c;
+    const int ranks = sl__candidate_ranks(c);
+    for (int i = 0; i < tensor->n && way & 1; i++)
+      if (c->v[SL__LOCAL] % tensor->value[i] == 0) next.v[SL__TENSOR] = tensor->value[i];
+    for (int i = 0; i < pipe->n && way & 2; i++)
+      if (ranks % (pipe->value[i] * next.v[SL__TENSOR]) == 0 && pipe->value[i] * next.v[SL__TENSOR] <= SL_MAX_STAGES)
+        next.v[SL__PIPE] = pipe->value[i];
+    for (int i = 0; i < micro->n && next.v[SL__PIPE] > 1; i++)
+      if (micro->value[i] <= 4 * next.v[SL__PIPE] && micro->value[i] <= next.v[SL__BATCH])
+        next.v[SL__MICRO] = micro->value[i];
+    if (sl__candidate_sharing(&next) == sl__candidate_sharing(c)) continue;
+    next.v[SL__ZERO] = s->o->plan_zero > 0 ? s->o->plan_zero : 0;
+    next.v[SL__EACH] = s->axis[SL__EACH].value[0];
+    for (int i = 0; i < (next.v[SL__PIPE] > 1 ? order->n : 1); i++) {
+      next.v[SL__ORDER] = order->value[i];
+      SL_TRY(look(s, &next, &start[(*n)++]));
+    }
+  }
+  return SL_OK;
+}
+
 sl_status sl__search(sl__planning *s, int nodes, int *best) {
-  int start[SL__VALUES * 3], n = 0;
+  int start[SL__VALUES * 3 * 8], n = 0;
   SL_TRY(sl__search_axes(s, nodes));
   for (int i = 0; i < s->axis[SL__LOCAL].n; i++)
     for (int k = 0; k < s->axis[SL__WORKERS].n; k++) {
       const sl__candidate c = simplest(s, nodes, s->axis[SL__LOCAL].value[i], s->axis[SL__WORKERS].value[k]);
-      SL_TRY(look(s, &c, &start[n++]));
+      SL_TRY(look_at_meshes(s, &c, start, &n));
     }
   for (int i = 0; i < n; i++) /* best first; stable, and there are few */
     for (int k = i; k > 0 && better(s, &s->seen[start[k]], &s->seen[start[k - 1]]); k--) {

@@ -16,11 +16,13 @@ double sl__seconds(const sl__candidate *c) {
 }
 
 sl_status sl__simulate_one(sl__planning *s, sl__candidate *c) {
-  const sl__options o = sl__candidate_options(s, c);
+  sl__options o = sl__candidate_options(s, c);
   char steps[16];
   int code;
   snprintf(steps, sizeof steps, "%d", STEPS);
-  const char *more[] = {"--steps", steps, c->sched ? "--sched" : NULL, c->sched, NULL};
+  const int scheduled = sl__candidate_sharing(c) == 1 && c->sched; /* others are simulated without policies */
+  if (!scheduled) o.sched = NULL;
+  const char *more[] = {"--steps", steps, scheduled ? "--sched" : NULL, c->sched, NULL};
   sl__comparison run = {.o = &o, .meter = s->meter, .steps = LONG};
   snprintf(run.doing, sizeof run.doing, "simulating %lld shards, %s", (long long)o.shards,
            c->sched ? c->sched : "the default policy");
@@ -52,6 +54,8 @@ static void sort(const sl__planning *s, sl__candidate *list, int n) {
 static const char *const *policies(const sl__planning *s, const sl__candidate *c) {
   static const char *const on_gpus[] = {"dmdas", "dmda", "heteroprio", NULL}, *const on_cpus[] = {"lws", "prio",
                                                                                                   "eager", NULL};
+  static const char *const none[] = {NULL, NULL, NULL, NULL};
+  if (sl__candidate_sharing(c) > 1) return none;
   return s->machine.gpu.count > 0 && s->o->gpus != 0 && c->v[SL__WORKERS] != SL__ONLY_CPU ? on_gpus : on_cpus;
 }
 
@@ -89,7 +93,7 @@ sl_status sl__simulate_best(sl__planning *s, const sl__candidate *standard, sl__
   sort(s, *list, *n);
   const int base = *n;
   for (int i = 0; i < REFINED && i < base && !s->o->sched && (*list)[i].simulated; i++)
-    for (int k = 1; k < OTHERS && tasks < MOST_TASKS; k++) {
+    for (int k = 1; k < OTHERS && tasks < MOST_TASKS && policies(s, &(*list)[i])[k]; k++) {
       sl__candidate *c = &(*list)[*n];
       *c = (*list)[i];
       c->simulated = NULL, c->reason = NULL;

@@ -126,6 +126,29 @@ static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {
                          100 * m->least->usage.idle[SL_IDLE_EXCHANGE]));
 }
 
+/* For a pipeline: tells how long its stages were idle, and compares this with the formula. */
+static void tell_pipeline(const sl__report_run *r, json_t *to) {
+  const sl__sums *most = NULL;
+  double share = 0;
+  int n = 0;
+  char place[SL__PLACE_TEXT], chunks[32] = "";
+  for (int i = 0; i < r->n; i++) {
+    const sl__sums *s = &r->sums[i];
+    if (s->steps == 0 || s->t->pipe < 2) continue;
+    share += s->quiet / s->usage.seconds, n++;
+    if (!most || s->quiet / s->usage.seconds > most->quiet / most->usage.seconds) most = s;
+  }
+  if (!most) return;
+  if (most->t->chunks > 1) snprintf(chunks, sizeof chunks, " of %d runs", most->t->chunks);
+  put(to, json_sprintf(
+              "No task ran on a stage of the pipeline for %.1f %% of a step (%s, rank %d: %.1f %%). The bubble "
+              "alone, (P - 1) / (%s%sM + P - 1) with %d stages%s and %d micro-batches, is %.1f %%; the rest is "
+              "messages, stages that are slower than others, and other work of the machine.",
+              100 * share / n, sl__sums_place(most->t, place), most->t->rank, 100 * most->quiet / most->usage.seconds,
+              most->t->pass_kinds == 3 ? "3 " : "", most->t->chunks > 1 ? "V " : "", most->t->pipe, chunks,
+              most->t->micro_batches, 100 * sl__sums_bubble(most)));
+}
+
 /* The operation's speed on one worker, compared with the machine's roofline, or without one with the best speed of
  * this run; operations that took hardly any time do not count as best. NULL when out of memory. */
 static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
@@ -183,6 +206,7 @@ json_t *sl__report_answer(const sl__report_run *r) {
   tell_time(&m, sentences);
   tell_bound(&m, sentences);
   tell_exchange(r, &m, sentences);
+  tell_pipeline(r, sentences);
   if (tell_operation(r, sentences)) return sentences;
   json_decref(sentences);
   return NULL;

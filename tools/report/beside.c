@@ -28,8 +28,8 @@ static int same_flow(const sl_timeline_flow *x, const sl_timeline_flow *y) {
   return x->from == y->from && x->to == y->to && x->value == y->value && x->bytes == y->bytes;
 }
 
-/* What flows between tasks must be equal. Dependencies need not: a machine's predicted schedule decides which values
- * share memory, and so the order of some tasks. */
+/* The values that flow between tasks must be equal. Dependencies may differ: a machine's predicted schedule decides
+ * which values share memory, and so the order of some tasks. */
 static sl_status check_rank(const sl__report_run *r, const sl__report_run *b, const sl_timeline *x,
                             const sl_timeline *y) {
   char *text = NULL;
@@ -246,7 +246,8 @@ static const char *kind_name(const sl__report_part *p) {
 json_t *sl__report_beside_answer(const sl__report_beside *x) {
   const double difference = x->step[0] - x->step[1];
   const sl__report_part *most = NULL;
-  /* Kernels come first, and remain where others differ by as much, because these often wait for them. */
+  /* Kernels come first, and stay first if another part differs by as much, because other parts often wait
+   * for the kernels. */
   for (int i = 0; i < x->n_parts; i++) {
     const double part = x->part[i].difference / difference;
     if (difference != 0 && part > 0 && (!most || part > 1.001 * most->difference / difference)) most = &x->part[i];

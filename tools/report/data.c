@@ -65,8 +65,8 @@ static json_t *text(texts *x, const char *word) {
  */
 
 static json_t *nodes_of(const sl_timeline *t, texts *x) {
-  static const char *const names[] = {"layer",    "operation", "phase", "shapes", "shard",    "leaf",
-                                      "priority", "flops",     "bytes", "from",   "critical", NULL};
+  static const char *const names[] = {"layer", "operation", "phase", "shapes",   "shard",       "leaf", "priority",
+                                      "flops", "bytes",     "from",  "critical", "micro_batch", NULL};
   columns c = columns_create(names);
   unsigned char *critical = calloc((size_t)t->n_nodes + 1, 1);
   c.failed |= !critical;
@@ -80,6 +80,7 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
     put(&c, 3, text(x, n->shapes)), put_integer(&c, 4, n->shard), put_integer(&c, 5, n->leaf);
     put_integer(&c, 6, n->priority), put(&c, 7, json_real(n->flops)), put(&c, 8, json_real(n->bytes));
     put_integer(&c, 9, t->from[i]), put(&c, 10, known ? json_integer(critical[i]) : json_null());
+    put_integer(&c, 11, n->micro_batch);
   }
   put_integer(&c, 9, t->from[t->n_nodes]);
   free(critical);
@@ -269,8 +270,9 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
   SL_TRY_OUT(memory_of(t, last, origin, &memory));
   json_t *nodes = nodes_of(t, x), *rows = rows_of(t, d, n), *records = records_of(d, n, origin);
   /* Takes ownership of the parts, also after a failure; fails if one is missing. */
-  *all = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank, "from", (json_int_t)(from - origin),
-                   "to", (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle,
+  *all = json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank, "place",
+                   sl__sums_place(t, (char[SL__PLACE_TEXT]){0}), "from", (json_int_t)(from - origin), "to",
+                   (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle,
                    "memory", memory);
   idle = memory = NULL;
   if (!*all) status = sl_no_memory("for the timeline of rank %d", t->rank);

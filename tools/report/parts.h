@@ -40,9 +40,9 @@ json_t *sl__report_answer(const sl__report_run *report);
  * bandwidth). Returns a remark on it in a sentence or two, or ""; the text lives as long as the program. */
 const char *sl__report_roof_note(const sl__report_run *report);
 
-/* A part of the difference between two runs' step times, in seconds a step, as a mean over workers and ranks. Kernels
- * differ in speed on the same kind of worker (CPU, GPU), in placement on other kinds, and because more or fewer workers
- * share them. */
+/* A part of the difference between two runs' step times, in seconds a step, as a mean over workers and ranks. The time
+ * in kernels differs by their speed on the same kind of worker (CPU, GPU), by their placement on other kinds, and by
+ * the number of workers that share them. */
 typedef enum sl__part_kind { SL__PART_KERNELS, SL__PART_PLACEMENT, SL__PART_WORKERS, SL__PART_IDLE } sl__part_kind;
 typedef struct sl__report_part {
   sl__part_kind kind;

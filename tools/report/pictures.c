@@ -144,8 +144,11 @@ static sl_status rows_of(const sl__report_run *r, char ***row, int **first, int 
     for (int w = 0; w <= t->n_workers; w++) {
       const char *name = w < t->n_workers ? t->worker[w].name : "exchange";
       if (w == t->n_workers && r->sums[k].exchanges == 0) continue;
-      const int done =
-          r->n > 1 ? asprintf(&(*row)[*n], "rank %d: %s", t->rank, name) : asprintf(&(*row)[*n], "%s", name);
+      char place[SL__PLACE_TEXT];
+      sl__sums_place(t, place);
+      const int done = r->n > 1 ? asprintf(&(*row)[*n], "rank %d%s%s%s: %s", t->rank, *place ? " (" : "", place,
+                                           *place ? ")" : "", name)
+                                : asprintf(&(*row)[*n], "%s", name);
       if (done < 0) {
         (*row)[*n] = NULL;
         return sl_no_memory("for the rows of %d ranks", r->n);

@@ -1,6 +1,7 @@
 /* The main figures of a rank's timeline. */
 #include "tools/report/sums.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,46 @@ static void add_moved(const sl_timeline *t, sl__sums *s) {
   qsort(s->moved, (size_t)s->n_moved, sizeof *s->moved, by_bytes);
 }
 
+static int by_start(const void *a, const void *b) {
+  const sl_record *x = a, *y = b;
+  return (x->start > y->start) - (x->start < y->start);
+}
+
+static sl_status find_quiet(const sl_timeline *t, sl__sums *s) {
+  sl_record *task = malloc((t->n_records + 1) * sizeof *task);
+  size_t n = 0;
+  int64_t at = s->from, quiet = 0;
+  if (!task) return sl_no_memory("for %zu records", t->n_records);
+  for (size_t i = 0; i < t->n_records; i++)
+    if (t->record[i].kind == SL_RECORD_TASK && t->record[i].end > s->from && t->record[i].start < s->to)
+      task[n++] = t->record[i];
+  qsort(task, n, sizeof *task, by_start);
+  for (size_t i = 0; i < n; i++) {
+    if (task[i].start > at) quiet += task[i].start - at;
+    if (task[i].end > at) at = task[i].end;
+  }
+  if (s->to > at) quiet += s->to - at;
+  s->quiet = 1e-9 * (double)quiet;
+  free(task);
+  return SL_OK;
+}
+
+double sl__sums_bubble(const sl__sums *s) {
+  if (s->t->pipe <= 1) return 0;
+  const double passes = (double)s->t->chunks * s->t->micro_batches * (s->t->pass_kinds == 3 ? 3 : 1);
+  return (s->t->pipe - 1.0) / (passes + s->t->pipe - 1.0);
+}
+
+const char *sl__sums_place(const sl_timeline *t, char *text) {
+  text[0] = '\0';
+  if (t->pipe * t->tensor > 1) {
+    const int part = t->rank % (t->pipe * t->tensor);
+    const int n = t->pipe > 1 ? snprintf(text, SL__PLACE_TEXT, "stage %d", part / t->tensor) : 0;
+    if (t->tensor > 1) snprintf(text + n, SL__PLACE_TEXT - (size_t)n, "%spart %d", n ? ", " : "", part % t->tensor);
+  }
+  return text;
+}
+
 sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
   *s = (sl__sums){.t = t};
   sl_timeline_window(t, &s->from, &s->to, &s->first);
@@ -66,6 +107,7 @@ sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
   const sl_dependencies graph = {t->n_nodes, t->from, t->before};
   SL_TRY(sl_usage_of(t->record, t->n_records, t->n_workers, &graph, s->from, s->to, &s->usage));
   if (s->exchanges) SL_TRY(overlap_of(t, &graph, s));
+  SL_TRY(find_quiet(t, s));
   if (s->steps == 0) return SL_OK;
   const sl_status status = sl_bound_recorded(t, &s->bound);
   s->bounded = status == SL_OK;
@@ -90,6 +132,15 @@ json_t *sl__sums_to_json(const sl__sums *s) {
                         json_pack("{s:f, s:f, s:f, s:f, s:f}", "under_way_s", s->overlap.under_way, "hidden_s",
                                   s->overlap.hidden, "exposed_s", s->overlap.exposed, "hideable_s", s->overlap.hideable,
                                   "achieved_s", s->overlap.achieved));
+  if (all && s->t->pipe * s->t->tensor > 1) {
+    const int part = s->t->rank % (s->t->pipe * s->t->tensor);
+    json_object_set_new(
+        all, "mesh",
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "pipe", s->t->pipe, "tensor", s->t->tensor,
+                  "micro_batches", s->t->micro_batches, "chunks", s->t->chunks, "stage", part / s->t->tensor, "part",
+                  part % s->t->tensor, "no_task_percent", s->usage.seconds > 0 ? 100 * s->quiet / s->usage.seconds : 0,
+                  "bubble_percent", 100 * sl__sums_bubble(s)));
+  }
   json_t *copies = s->n_links ? json_array() : NULL;
   for (int k = 0; k < s->n_links; k++)
     json_array_append_new(copies,

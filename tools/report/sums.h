@@ -29,6 +29,7 @@ typedef struct sl__sums {
   int64_t steps, tasks, exchanges;
   double step; /* seconds per step: the window over its steps */
   sl_usage usage;
+  double quiet; /* seconds of the window in which no worker was in a task */
   sl_overlap overlap;
   sl_bound bound;
   int bounded; /* 0: some task has no record */
@@ -40,6 +41,13 @@ typedef struct sl__sums {
 
 /* Borrows the timeline. */
 sl_status sl__sums_of(const sl_timeline *timeline, sl__sums *sums);
+/* The least part of a step that a stage of the pipeline is idle, if all stages are as fast as each other and messages
+ * take no time: (P - 1) / (V M + P - 1) for P stages, M micro-batches and V runs of layers on each stage (Huang et al.
+ * 2019; Narayanan et al. 2021). 0: no pipeline. */
+double sl__sums_bubble(const sl__sums *sums);
+/* "stage 1, part 0": the rank's place among those with the same samples; "" if there are no others. Returns text. */
+enum { SL__PLACE_TEXT = 48 };
+const char *sl__sums_place(const sl_timeline *timeline, char *text);
 /* NULL when out of memory. */
 json_t *sl__sums_to_json(const sl__sums *sums);
 

@@ -124,6 +124,8 @@ function drawAxis() {
   c.stroke();
 }
 
+// "rank 1 (stage 0, part 1)"
+const rankText = (rank) => 'rank ' + rank.rank + (rank.place ? ' (' + rank.place + ')' : '');
 // The run of a rank where two are drawn.
 const runOf = (rank) => !data.beside ? '' : (rank.beside ? data.beside.run : data.run) + ', ';
 
@@ -131,7 +133,7 @@ function drawRow(row, y) {
   const c = timeline.context, colours = timeline.colours, r = row.rank, records = r.records, dim = timeline.filtered ? 0.15 : 1;
   c.fillStyle = colours['--soft'];
   c.font = '11px system-ui, sans-serif';
-  c.fillText(runOf(r) + (ranks.length > 1 ? 'rank ' + r.rank + ': ' : '') + row.name, 4, y + 11);
+  c.fillText(runOf(r) + (ranks.length > 1 ? rankText(r) + ': ' : '') + row.name, 4, y + 11);
   paint(r.idle.start, r.idle.end, row.idleFirst, row.idleLast, y + LABEL + BAR - 6, 6,
     (i) => colours['--' + data.causes[r.idle.cause[i]]], () => dim);
   paint(records.start, records.end, row.first, row.last, y + LABEL, BAR,
@@ -315,7 +317,7 @@ function showDetails() {
   box.replaceChildren();
   if (!c) return;
   const dl = element('dl'), line = (name, value) => dl.append(element('dt', name), value instanceof Node ? value : element('dd', value));
-  const rank = c.row.rank, where = runOf(rank) + 'rank ' + rank.rank + ', ' + c.row.name;
+  const rank = c.row.rank, where = runOf(rank) + rankText(rank) + ', ' + c.row.name;
   if (c.idle !== undefined) {
     const from = rank.idle.start[c.idle], to = rank.idle.end[c.idle], cause = data.causes[rank.idle.cause[c.idle]];
     box.append(element('h3', 'Idle: ' + cause));
@@ -336,6 +338,7 @@ function showDetails() {
     line('operation', nodeText(rank, node, 'operation') + ', ' + nodeText(rank, node, 'phase'));
     line('shapes', nodeText(rank, node, 'shapes'));
     line('shard, leaf', (n.shard[node] < 0 ? '–' : n.shard[node]) + ', ' + (n.leaf[node] < 0 ? '–' : n.leaf[node]));
+    if (n.micro_batch[node] >= 0) line('micro-batch', String(n.micro_batch[node]));
     line('priority', String(n.priority[node]));
     line('submitted', time(r.submit[i]));
     line('ready', time(r.ready[i]) + ', ' + time(r.ready[i] - r.submit[i]) + ' later');

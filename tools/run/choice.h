@@ -4,7 +4,7 @@
 #define SL_RUN_CHOICE_H
 
 #include "tasks/starpu/program.h"
-#include "tools/run/ranks.h"
+#include "tools/ranks/ranks.h"
 
 enum { SL__CHOICES = 3, SL__CHOICE_STEPS = 4 }; /* the first step of each choice is not counted */
 

@@ -5,7 +5,7 @@
 #include "models/models.h"
 #include "runtime/data/loader.h"
 #include "tasks/starpu/program.h"
-#include "tools/run/ranks.h"
+#include "tools/ranks/ranks.h"
 
 typedef struct sl__evaluator {
   sl_network network;

@@ -92,24 +92,16 @@ int sl__job_prefers_blocks(const sl__options *o, sl_precision precision, int gpu
          sl_isa_has_tiles();
 }
 
-/* The order of sums in products of bf16 (product.h) that no option gives: that of the instructions of all ranks. */
+/* Chooses the order of sums in products of bf16 (product.h) if no option does: by blocks if all ranks prefer blocks. */
 static void choose_sums(sl__job *j) {
   if (j->o->bf16_sums) return;
   const int blocks = sl__job_prefers_blocks(j->o, j->facts.training.precision, sl_runtime_gpus(j->runtime));
   j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
 }
 
-/* Ranks that divide products compute whole folds. */
-sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
-  if (training->folds == 0) training->folds = mesh->tensor;
-  if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
-  if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
-  return sl_blame(sl_fail(SL_EINVAL,
-                          "--mesh tensor=%d divides products that this training has in %lld folds: a fold or more for "
-                          "each of these ranks is needed, from the first start on",
-                          mesh->tensor, (long long)training->folds),
-                  "folds");
-}
+/* With --sync: the difference between the seeds of two consecutive ranks, so that dropout is not the same on all ranks.
+ */
+static const uint64_t APART = 0x9e3779b97f4a7c15;
 
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
@@ -166,30 +158,38 @@ static sl_status make_evaluator(sl__job *j) {
                               &j->evaluator);
 }
 
+/* The plan of a step: with --sync, of this rank's part of it. */
+static const sl_plan *plan_of(const sl__job *j) { return j->sync.every ? &j->own : &j->facts.plan; }
+
+int sl__job_keeps(const sl__job *j, sl_value keep[SL__JOB_KEEPS]) {
+  const sl_network *n = &j->network;
+  const sl_value all[SL__JOB_KEEPS] = {n->loss, n->correct, n->count, n->clip, n->scale};
+  memcpy(keep, all, sizeof all);
+  return !j->trains ? 1 : n->clip == SL_NONE ? 3 : n->scale == SL_NONE ? 4 : SL__JOB_KEEPS;
+}
+
 static sl_status make_programs(sl__job *j) {
   const int64_t resident = sl__resident_memory();
   const sl_network *n = &j->network;
+  sl_value keep[SL__JOB_KEEPS];
   j->machine_known = sl__machine_predicts(j->runtime, &j->machine);
-  const sl_value keep[] = {n->loss, n->correct, n->count, n->clip, n->scale};
-  const sl_program_options options = {
-      .recorder = j->recorder,
-      .keep = keep,
-      .n_keep = !j->trains            ? 1
-                : n->clip == SL_NONE  ? 3
-                : n->scale == SL_NONE ? 4
-                                      : 5,
-      .first_leaf = j->ranks.training_leaf,
-      .stages = sl__mesh_sharing(&j->ranks.mesh),
-      .tensor = j->ranks.mesh.tensor,
-      .order = j->o->pipe_order && strcmp(j->o->pipe_order, "gpipe") == 0 ? SL_PIPE_GPIPE : SL_PIPE_1F1B,
-      .no_priorities = j->o->no_priorities,
-      .exchange = j->ranks.exchange,
-      .compression = j->ranks.compression,
-      .machine = j->machine_known ? &j->machine : NULL,
-      .zero = (int)j->o->zero,
-      .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
-      .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
-  SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
+  const sl_program_options options = {.recorder = j->recorder,
+                                      .keep = keep,
+                                      .n_keep = sl__job_keeps(j, keep),
+                                      .first_leaf = j->sync.every ? NULL : j->ranks.training_leaf,
+                                      .stages = sl__mesh_sharing(&j->ranks.mesh),
+                                      .tensor = j->ranks.mesh.tensor,
+                                      .order = sl__pipe_order_of(j->o),
+                                      .chunks = (int)j->o->pipe_chunks,
+                                      .no_priorities = j->o->no_priorities,
+                                      .exchange = j->ranks.exchange,
+                                      .compression = j->ranks.compression,
+                                      .machine = j->machine_known ? &j->machine : NULL,
+                                      .zero = (int)j->o->zero,
+                                      .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
+                                      .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
+  SL_TRY(sl_program_create(j->runtime, j->store, n->graph, plan_of(j), &options, &j->program));
+  SL_TRY(sl__sync_open(&j->sync, &j->facts.plan, &j->ranks, j->store));
   if (j->trains) SL_TRY(make_evaluator(j));
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
@@ -197,6 +197,7 @@ static sl_status make_programs(sl__job *j) {
   const int64_t sample = (int64_t)(n->sample_bytes + sizeof(int32_t));
   j->predicted =
       resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * j->ranks.training_rows * sample;
+  j->predicted += (int64_t)sl__sync_bytes(&j->sync, j->store);
   if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * j->ranks.rows * sample;
   return SL_OK;
 }
@@ -216,7 +217,9 @@ sl_status sl__job_build(sl__job *j) {
   const sl__model_facts *f = &j->facts;
   if (j->records) SL_TRY(sl_recorder_create(0, &j->recorder));
   SL_TRY(sl_store_create(&j->store));
-  SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &j->network));
+  SL_TRY(sl__sync_parse(j->o, &j->ranks, f->training.precision, &j->sync));
+  if (j->sync.every) SL_TRY(sl__sync_plan(&f->plan, &j->ranks, &j->own));
+  SL_TRY(sl_network_training(f->model, &f->data, &f->training, plan_of(j)->batch, &j->network));
   return make_programs(j);
 }
 
@@ -259,7 +262,9 @@ sl_status sl__job_rebuild(sl__job *j) {
   return sl__job_load(j);
 }
 
-uint64_t sl__job_sent(const sl__job *j) { return j->sent + (j->program ? sl_program_sent(j->program) : 0); }
+uint64_t sl__job_sent(const sl__job *j) {
+  return j->sent + j->sync.sent + (j->program ? sl_program_sent(j->program) : 0);
+}
 
 /* ---- a step ----------------------------------------------------------------------------------------------------- */
 
@@ -276,7 +281,27 @@ static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   return SL_OK;
 }
 
-/* Runs the step again and checks every output; possible because nothing was updated. */
+/* Ranks that train apart: the scores of all samples, so that all ranks decide alike. *clip: not finite if one is not.
+ */
+static sl_status join_scores(const sl__job *j, sl__job_scores *s, double *clip) {
+  enum { FIGURES = 4 };
+  const double mine[FIGURES] = {s->loss * s->count, s->correct, s->count, *clip};
+  sl__job_scores all = {.scale = s->scale, .overflow = s->overflow};
+  if (j->sync.every == 0 || j->ranks.n == 1) return SL_OK;
+  double *each = malloc((size_t)j->ranks.n * sizeof mine);
+  sl_status status = each ? sl__ranks_gather(&j->ranks, mine, FIGURES, each) : sl_no_memory("for the ranks' losses");
+  for (int r = 0; r < j->ranks.n && status == SL_OK; r++) {
+    all.loss += each[r * FIGURES], all.correct += each[r * FIGURES + 1], all.count += each[r * FIGURES + 2];
+    if (!isfinite(each[r * FIGURES + 3])) *clip = each[r * FIGURES + 3];
+  }
+  free(each);
+  if (all.count > 0) all.loss /= all.count; /* a batch of masked tokens may have no target */
+  *s = all;
+  return status;
+}
+
+/* Runs the step again and checks every output. Nothing was updated, or with --sync only on ranks whose own loss is
+ * finite; these find nothing. */
 static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double loss, double clip) {
   SL_TRY(sl__ranks_agree(&j->ranks, sl_program_find_nonfinite(j->program, step)));
   return sl_fail(SL_ENONFINITE,
@@ -298,25 +323,30 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
   double clip;
   SL_TRY(sl_loader_next(j->loader, &batch));
   const sl_step step = {.number = j->step + 1,
-                        .seed = j->facts.plan.seed,
+                        .seed = j->facts.plan.seed + (j->sync.every ? APART * (uint64_t)j->ranks.rank : 0),
                         .learning_rate = learning_rate,
                         .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
-                        .input_row0 = j->ranks.training_row};
+                        .input_row0 = j->sync.every ? 0 : j->ranks.training_row};
   sl_status status = SL_OK;
+  SL_TRY_OUT(sl__sync_begin(&j->sync, j->store));
   sl__choice_place(&j->choice, j->runtime, j->program);
   const double from = sl_seconds();
   SL_TRY_OUT(sl__run_step(j->program, &step, j->loader));
   if (j->choice.measuring) SL_TRY_OUT(sl__choice_step(&j->choice, &j->ranks, sl_seconds() - from));
   sl__choice_place(&j->choice, j->runtime, j->evaluator.program);
   SL_TRY_OUT(read_scores(j, &s, &clip));
+  if (j->trains) SL_TRY_OUT(join_scores(j, &s, &clip));
   if (j->trains && !(isfinite(s.loss) && isfinite(clip))) SL_TRY_OUT(find_nonfinite(j, &step, s.loss, clip));
   if (s.overflow && s.scale <= ldexp(1, SL_LOSS_SCALE_LEAST)) SL_TRY_OUT(overflows_always(&step, s.scale));
   j->step++;
+  if (j->sync.every && j->step % j->sync.every == 0) SL_TRY_OUT(sl__job_sync(j));
   if (scores) *scores = s;
 out:
   sl_loader_release(j->loader, batch);
   return status;
 }
+
+sl_status sl__job_sync(sl__job *j) { return sl__sync_meet(&j->sync, &j->ranks, j->store, j->step); }
 
 sl_status sl__job_skip(sl__job *j) {
   sl_batch *batch;
@@ -329,6 +359,7 @@ sl_status sl__job_skip(sl__job *j) {
 void sl__job_close(sl__job *j) {
   release_programs(j);
   if (j->network.graph) sl_network_destroy(&j->network);
+  sl__sync_close(&j->sync);
   sl_store_destroy(j->store);
   sl_recorder_destroy(j->recorder);
   sl_data_close(&j->data);

@@ -6,11 +6,12 @@
 #include "runtime/data/loader.h"
 #include "tasks/starpu/program.h"
 #include "tools/files/model_file.h"
-#include "tools/run/balance.h"
+#include "tools/ranks/balance.h"
+#include "tools/ranks/ranks.h"
+#include "tools/ranks/sync.h"
 #include "tools/run/choice.h"
 #include "tools/run/evaluate.h"
 #include "tools/run/machine.h"
-#include "tools/run/ranks.h"
 #include "tools/settings/options.h"
 
 typedef struct sl__job {
@@ -24,6 +25,8 @@ typedef struct sl__job {
   sl__ranks ranks;
   sl__balance balance;
   sl__choice choice; /* of workers */
+  sl__sync sync;
+  sl_plan own; /* of this rank's own steps, with --sync */
   sl_data data;
   sl_store *store;
   sl_recorder *recorder; /* NULL: nothing is recorded */
@@ -62,6 +65,9 @@ sl_status sl__job_data(sl__job *job, int made_up);
 sl_status sl__job_build(sl__job *job);
 /* Makes only store and evaluator, and fills them from the file. */
 sl_status sl__job_build_evaluator(sl__job *job);
+/* The logical values that can be read after a training step; returns their number. */
+enum { SL__JOB_KEEPS = 5 };
+int sl__job_keeps(const sl__job *job, sl_value keep[SL__JOB_KEEPS]);
 /* Starts reading the batches after job->step. */
 sl_status sl__job_load(sl__job *job);
 /* Makes programs and loader again over the same store, after the leaves have changed. */
@@ -80,6 +86,9 @@ typedef struct sl__job_scores {
  * updated. */
 sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
 
+/* With --sync: makes the ranks meet, unless they have after this step; collective. Call it before reading the model. */
+sl_status sl__job_sync(sl__job *job);
+
 /* Skips a step: reads its batch, computes nothing, and counts it. */
 sl_status sl__job_skip(sl__job *job);
 
@@ -88,8 +97,6 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* Whether products of bf16 add up by blocks on this machine if no option says how: it has AMX, and no GPU takes part.
  */
 int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
-/* Sets the number of folds that no option gives. SL_EINVAL: fewer folds than ranks that divide products. */
-sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training);
 /* Prints a line where products of bf16 add up by blocks; and, with --gpu-kernels fast, one with the operations that
  * have a fast kernel. */
 void sl__job_print_kernels(const sl__job *job);

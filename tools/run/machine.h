@@ -16,8 +16,8 @@ typedef struct sl__machine {
   double gpu_gflops, gpu_gigabytes;
 } sl__machine;
 
-/* The peak of a worker in that precision with those kernels, GFLOP/s: in bf16 with avx512 that of such instructions
- * where the CPU has them. */
+/* Peak of a worker in GFLOP/s, in this precision with these kernels. In bf16 with avx512 kernels it is the peak of bf16
+ * instructions if the CPU has them. */
 double sl__machine_peak(const sl__machine *machine, sl_precision precision, const char *kernels);
 
 /* One file beside StarPU's performance models for each machine, number of workers on it and size of their teams;
@@ -34,9 +34,10 @@ void sl__machine_keep(const sl_runtime *runtime, sl__machine *machine);
  * predictions use the speeds of an ordinary machine. */
 int sl__machine_predicts(const sl_runtime *runtime, sl_machine *machine);
 
-/* The network that calibrate --network measured, kept in a file beside those. The path is found while the runtime is
- * up: under $STARPU_HOSTNAME or the name of the processor, so that it is the same for any number of ranks and workers.
- * What was never measured is 0. Keeping leaves what was not measured this time as it was, and sets it in *network. */
+/* The network that calibrate --network measured, kept in a file beside the files of speeds. Ask for the path while the
+ * runtime runs: it contains $STARPU_HOSTNAME or the processor's name, so it is the same for any number of ranks and
+ * workers. Figures that were never measured are 0. sl__network_keep leaves figures that were not measured this time as
+ * they were in the file, and copies them to *network. */
 void sl__network_path(const sl_runtime *runtime, char *path, size_t n);
 sl__network_description sl__network_read(const char *path);
 void sl__network_keep(const char *path, sl__network_description *network);

@@ -11,7 +11,7 @@
 /* The file beside StarPU's performance models: one for each machine, number of workers on it and size of their teams.
  */
 char *sl__times_path(const sl_runtime *runtime, char *path, size_t n);
-/* Adds to *times what the file holds. SL_EIO, SL_EFORMAT. */
+/* Adds the times in the file to *times. SL_EIO, SL_EFORMAT. */
 sl_status sl__times_read(const char *path, sl_times *times);
 /* Writes these times to the file, with those of other kinds of tasks that it holds already. */
 sl_status sl__times_keep(const char *path, const sl_times *times);

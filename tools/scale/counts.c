@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/scale/parts.h"
+#include "tools/settings/workers.h"
 
 sl_status sl__scale_list(const char *option, const char *text, int most, int counts[SL__SCALE_COUNTS], int *n) {
   *n = 0;
@@ -32,13 +33,14 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* Leaves for all counts: as many for each rank if that takes at most four times those of the largest count, else the
- * largest count's. */
+/* Leaves for all counts. Preferably their number divides evenly among the ranks of every count; this may take at most
+ * four times the leaves of the largest count, and at most one leaf a sample. Otherwise the leaves of the largest count.
+ */
 static int64_t leaves_for_all(const sl__scale_series *is, int64_t each, int64_t batch) {
-  const int64_t largest = is->point[is->n - 1].ranks;
+  const int64_t largest = is->point[is->n - 1].data;
   int64_t multiple = 1;
   for (int i = 0; i < is->n && multiple <= 4 * largest; i++)
-    multiple = multiple / common_divisor(multiple, is->point[i].ranks) * is->point[i].ranks;
+    multiple = multiple / common_divisor(multiple, is->point[i].data) * is->point[i].data;
   return multiple <= 4 * largest && multiple * each <= batch ? multiple * each : largest * each;
 }
 
@@ -66,6 +68,16 @@ static sl_status count_hosts(const sl__hosts *hosts, int ranks, int *n) {
   return SL_OK;
 }
 
+/* The leaves of a rank that divides samples: as many for each micro-batch as give each rank of the job one leaf or
+ * more, as in sl__plan_of. A pipeline has four micro-batches for each stage if the batch has samples for so many. */
+static int64_t leaves_of_rank(const sl__options *o, const sl__mesh *mesh, int64_t batch, int data) {
+  int64_t micro = o->micro_batches > 0 ? o->micro_batches : mesh->pipe > 1 ? 4 * mesh->pipe : 1;
+  while (o->micro_batches <= 0 && micro > 1 && micro * data > batch) micro--;
+  int64_t each = micro;
+  while (each < sl__mesh_sharing(mesh)) each += micro;
+  return each;
+}
+
 sl_status sl__scale_points(sl__scaling *s) {
   const sl__options *o = s->o;
   const int local = s->simulated ? (int)o->ranks_per_node : 1;
@@ -82,14 +94,17 @@ sl_status sl__scale_points(sl__scaling *s) {
   is->point = calloc((size_t)n, sizeof *is->point);
   if (!is->point) return sl_no_memory("for %d counts", n);
   is->n = n;
+  sl__mesh mesh = {0};
   for (int i = 0; i < n; i++) {
-    is->point[i] = (sl__scale_point){.count = counts[i], .ranks = counts[i] * local, .nodes = 1};
+    SL_TRY(sl__mesh_of(o, counts[i] * local, &mesh));
+    is->point[i] = (sl__scale_point){.count = counts[i], .ranks = counts[i] * local, .data = mesh.data, .nodes = 1};
     if (s->simulated) is->point[i].nodes = counts[i];
     if (s->hosts.n > 0) SL_TRY(count_hosts(&s->hosts, counts[i], &is->point[i].nodes));
   }
-  const int64_t batch = o->batch > 0 ? o->batch : s->model->batch, each = o->micro_batches > 0 ? o->micro_batches : 1;
+  const int64_t batch = o->batch > 0 ? o->batch : s->model->batch;
+  const int64_t each = leaves_of_rank(o, &mesh, batch, o->weak ? is->point[0].data : is->point[n - 1].data);
   const int first = counts[0];
-  const int64_t usual = o->weak ? is->point[0].ranks * each : leaves_for_all(is, each, batch);
+  const int64_t usual = o->weak ? is->point[0].data * each : leaves_for_all(is, each, batch);
   const int64_t leaves = o->leaves > 0 ? o->leaves : usual, shards = o->shards > 0 ? o->shards : 0;
   for (int i = 0; i < n; i++) {
     sl__scale_point *p = &is->point[i];

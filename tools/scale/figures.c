@@ -23,7 +23,8 @@ double sl__scale_largest(int n) {
 }
 
 /* The time that each rank computes is normal, with a standard deviation of `percent`, and independent of the others'.
- * Ranks meet in the sums of the step, so all have the time of the slowest: the mean of the largest of their times. */
+ * Ranks meet in the sums of the step, so every rank takes the time of the slowest one. On average this is the mean of
+ * the largest of their times. */
 void sl__scale_jitter(sl__scale_series *series, double percent, double idle) {
   for (int i = 0; i < series->n; i++) {
     sl__scale_point *p = &series->point[i];

@@ -27,6 +27,7 @@ extern const char *const sl__scale_part_names[SL__SCALE_PARTS];
 typedef struct sl__scale_point {
   int count;                    /* nodes if simulated, else ranks */
   int ranks;                    /* of the job */
+  int data;                     /* of them, ranks that divide the samples (--mesh) */
   int nodes;                    /* simulated ones, or hosts; 1: this machine */
   int64_t batch;                /* of a step, over all ranks */
   int leaves, shards;           /* shards 0: the plan decides */

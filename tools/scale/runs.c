@@ -143,6 +143,7 @@ static sl_status copy_points(const sl__scale_series *from, sl__scale_series *to)
     const sl__scale_point *p = &from->point[i];
     to->point[i] = (sl__scale_point){.count = p->count,
                                      .ranks = p->ranks,
+                                     .data = p->data,
                                      .nodes = p->nodes,
                                      .batch = p->batch,
                                      .leaves = p->leaves,
@@ -151,7 +152,7 @@ static sl_status copy_points(const sl__scale_series *from, sl__scale_series *to)
   return SL_OK;
 }
 
-/* Of a node that computes nothing. */
+/* Watts of a node that computes nothing. */
 static double idle_watts(const sl__machine_description *m) { return m->cpu.idle + m->gpu.count * m->gpu.idle; }
 
 /* What --what-if, --slow-node and --jitter change, in words. */

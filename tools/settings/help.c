@@ -41,8 +41,9 @@ static void put_files(FILE *file) {
     }
 }
 
-/* Writes the help text, with commands' names before texts that hold for them only, and the default at the end. In the
- * help of one command a text of its own replaces the general text that follows, and adds to one that precedes. */
+/* Writes the help text. Before a text that holds for some commands only come their names; at the end comes the default.
+ * In the help of one command, the command's own text replaces a general text after it, and is added to a general text
+ * before it. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
   for (int i = 0; s->help[i].text; i++) {

@@ -15,6 +15,7 @@ static const struct {
     {"gpu_kernels", "--gpu-kernels exact"},
     {"library", "--to"},
     {"path", "--out"},
+    {"pipe_chunks", "--pipe-chunks"},
     {"precision", "--precision fp32"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},

@@ -7,7 +7,6 @@
 
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
-#include "tools/settings/workers.h"
 
 static sl_status find_listed(const char *name, const sl_model **model) {
   const char *names[64];
@@ -93,6 +92,18 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
     if (wanted >= 0) plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
   }
   return sl_plan_complete(plan);
+}
+
+/* Ranks that divide products compute whole folds. */
+sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
+  if (training->folds == 0) training->folds = mesh->tensor;
+  if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
+  if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
+  return sl_blame(sl_fail(SL_EINVAL,
+                          "--mesh tensor=%d divides products that this training has in %lld folds: a fold or more for "
+                          "each of these ranks is needed, from the first start on",
+                          mesh->tensor, (long long)training->folds),
+                  "folds");
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {

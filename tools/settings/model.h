@@ -7,6 +7,7 @@
 
 #include "models/models.h"
 #include "tools/settings/options.h"
+#include "tools/settings/workers.h"
 
 /* A model of the list with sizes changed by --size (NULL: unchanged); the caller frees it. An unknown name or size is a
  * usage error that names the nearest known one. */
@@ -26,5 +27,8 @@ sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, 
 /* Whether tasks run where the predicted schedule puts them (--placement), on a rank with so many GPUs. A policy that is
  * named by --sched or --sched-lib decides by itself; heteroprio always does. */
 int sl__placed_by_plan(const sl__options *options, int gpus);
+
+/* Sets the number of folds that no option gives. SL_EINVAL: fewer folds than ranks that divide products. */
+sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training);
 
 #endif

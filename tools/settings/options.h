@@ -97,7 +97,7 @@ void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);
 
-/* Copies the given settings of training into *training. */
+/* Copies the training settings that the user gave into *training. */
 void sl__training_given(const sl__options *options, sl_training *training);
 /* Copies the training settings in effect into options that were not given. */
 void sl__training_default(sl__options *options, const sl_training *training);

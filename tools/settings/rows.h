@@ -120,23 +120,38 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
          "gradients sent between nodes: none: uncompressed; bf16: half the bytes; topk: only the largest, a share F of "
          "them (default 0.01; more during --warmup), the others later. With bf16 and topk the bits depend on the "
          "number of ranks"})
+SETTING(TEXT, sync, "sync", SL__TRAIN | SL__BENCH, RUN, "step|local:H|diloco:H", "step", 0, 0,
+        {0,
+         "when the ranks exchange: gradients in each step (step), or parameters every H steps, between which each rank "
+         "trains on its own samples: their mean (local), or an outer step with momentum towards it (diloco). With "
+         "local and diloco the bits depend on the number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 3,
         {0,
          "what each rank keeps only its share of (ZeRO): 0: nothing; 1 or 2: optimizer state and gradients; 3: the "
-         "parameters, too, which it fetches when it uses them. The bits are the same"})
+         "parameters, too, which it fetches when it uses them. With --mesh the ranks with the same part of the model "
+         "(data=N) share it. The bits are the same"})
 
 SETTING(
-    TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "data=N,pipe=N,tensor=N", NULL, 0, 0,
+    TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "data=N,pipe=N,tensor=N",
+    NULL, 0, 0,
     {0,
      "how the ranks divide a step: the samples (data), the layers (pipe), as stages of a pipeline that work on "
      "different micro-batches, or the products within a layer (tensor). With the same --folds the bits are the same "
      "(default: the samples)"})
-SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 30,
+SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 127,
         {0, "with --mesh: show what rank S of those that share the same samples computes"})
-SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH, RUN, "1f1b|gpipe", "1f1b", 0, 0,
+SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
+        "1f1b|gpipe|zero-bubble", NULL, 0, 0,
         {0,
          "with --mesh pipe=N: a backward pass as soon as it can run, with memory for N micro-batches at most "
-         "(1f1b), or all forward passes first (gpipe)"})
+         "(1f1b, the default), all forward passes first (gpipe), or as 1f1b with gradients of weights where a stage "
+         "would wait (zero-bubble)"})
+SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "V",
+        NULL, 1, 64,
+        {0,
+         "with --mesh pipe=N: cut the layers into V runs for each stage (interleaved), so that the bubble is V times "
+         "smaller and V times as much moves between stages; with 1f1b and zero-bubble N must divide the micro-batches "
+         "(default 1)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})

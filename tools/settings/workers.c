@@ -2,10 +2,9 @@
 #include "tools/settings/workers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tasks/spread/placement.h"
 
 sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
   enum { MOST = 4096 };
@@ -53,33 +52,54 @@ static sl_status read_entry(const char *entry, int length, sl__mesh *mesh) {
   return SL_OK;
 }
 
-sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
+/* Refuses a mesh for another number of ranks. The error gives the mesh's number of ranks, and a mesh or job that would
+ * fit. */
+static sl_status refuse_ranks(const sl__options *o, int ranks, const sl__mesh *mesh) {
+  const int64_t sharing = (int64_t)mesh->pipe * mesh->tensor;
+  char mend[128];
+  if (sharing > SL_MAX_STAGES)
+    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must be at most %d", (long long)sharing, SL_MAX_STAGES);
+  else if (ranks % sharing == 0)
+    snprintf(mend, sizeof mend, "%d ranks leave data=%lld beside pipe=%d and tensor=%d", ranks,
+             (long long)(ranks / sharing), mesh->pipe, mesh->tensor);
+  else
+    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must divide the %d ranks", (long long)sharing, ranks);
+  return sl_blame(
+      sl_fail(SL_EINVAL, "--mesh %s is for %lld ranks (data=%d x pipe=%d x tensor=%d), and this job has %d: %s",
+              o->mesh, (long long)mesh->data * sharing, mesh->data, mesh->pipe, mesh->tensor, ranks, mend),
+      "mesh");
+}
+
+sl_status sl__mesh_named(const sl__options *o, sl__mesh *mesh) {
   *mesh = (sl__mesh){0};
   for (const char *at = o->mesh; at && *at;) {
     const int length = (int)strcspn(at, ",");
     SL_TRY(sl_blame(read_entry(at, length, mesh), "mesh"));
     at += length + (at[length] == ',');
   }
-  /* What is left out: the only other way to divide the ranks, else the samples. */
+  return SL_OK;
+}
+
+sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
+  SL_TRY(sl__mesh_named(o, mesh));
+  /* Fills in the sizes that are left out: `pipe` if only `data` is given, otherwise `data`. */
   if (mesh->data && !mesh->tensor && !mesh->pipe && ranks % mesh->data == 0) mesh->pipe = ranks / mesh->data;
   if (!mesh->tensor) mesh->tensor = 1;
   if (!mesh->pipe) mesh->pipe = 1;
   const int sharing = mesh->pipe > 1000000 / mesh->tensor ? 1000000 : sl__mesh_sharing(mesh);
   if (!mesh->data) mesh->data = ranks >= sharing ? ranks / sharing : 1;
-  if ((int64_t)mesh->data * sharing != ranks)
-    return sl_blame(sl_fail(SL_EINVAL, "--mesh %s is for %lld ranks, and this job has %d", o->mesh,
-                            (long long)mesh->data * sharing, ranks),
-                    "mesh");
+  if ((int64_t)mesh->data * sharing != ranks) return refuse_ranks(o, ranks, mesh);
   if (sharing > SL_MAX_STAGES)
     return sl_blame(
         sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor, SL_MAX_STAGES),
         "mesh");
-  if (sharing > 1 && o->zero > 0)
-    return sl_blame(
-        sl_fail(SL_EINVAL,
-                "--zero divides what every rank keeps, and with --mesh %s each rank keeps its own part of the model: "
-                "leave --zero out",
-                o->mesh),
-        "mesh");
   return SL_OK;
+}
+
+const char *const sl__pipe_orders[SL_PIPE_ORDERS] = {"1f1b", "gpipe", "zero-bubble"};
+
+sl_pipe_order sl__pipe_order_of(const sl__options *o) {
+  for (int i = 0; i < SL_PIPE_ORDERS && o->pipe_order; i++)
+    if (strcmp(o->pipe_order, sl__pipe_orders[i]) == 0) return (sl_pipe_order)i;
+  return SL_PIPE_1F1B;
 }

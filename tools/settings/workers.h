@@ -3,6 +3,7 @@
 #define SL_SETTINGS_WORKERS_H
 
 #include "runtime/base/status.h"
+#include "tasks/spread/placement.h"
 #include "tools/settings/options.h"
 
 typedef struct sl__workers {
@@ -22,8 +23,12 @@ typedef struct sl__mesh {
 } sl__mesh;
 static inline int sl__mesh_sharing(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* the same samples */
 
+/* Reads the sizes that --mesh names; 0: not named. */
+sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);
 /* Reads --mesh ("pipe=2", "data=2,tensor=2") for a job of so many ranks; without it all ranks divide the samples. The
  * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
 sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
+sl_pipe_order sl__pipe_order_of(const sl__options *options); /* --pipe-order */
+extern const char *const sl__pipe_orders[SL_PIPE_ORDERS];      /* its words */
 
 #endif

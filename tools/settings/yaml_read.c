@@ -6,7 +6,8 @@
 #include "tools/settings/table.h"
 #include "tools/settings/yaml_document.h"
 
-/* Programs to start, and hosts on which to start them: a file may come from someone else. */
+/* Whether the option names a program to start or hosts on which to start it. Files may not set these, because a file
+ * may come from someone else. */
 static int starts_something(const sl__setting *s) { return sl__is(s, mpiexec) || sl__is(s, hosts); }
 
 static sl_status set_key(unsigned commands, sl__options *options, const char *where, const char *key,

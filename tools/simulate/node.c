@@ -58,7 +58,7 @@ sl_machine sl__simulated_machine(const sl__simulated *s) {
   return m;
 }
 
-/* Time that the same bytes take longer because nodes share links, when each sends to all others. */
+/* Factor by which the same bytes take longer because nodes share links, when each node sends to all others. */
 static double congestion(const sl__network_description *n, int nodes) {
   double most = 1;
   switch (n->topology) {
@@ -91,5 +91,30 @@ sl_simulation sl__simulation_of(const sl__simulated *s) {
                                     .shared_latency = n->shared_latency,
                                     .latency = n->latency,
                                     .network = network,
-                                    .congestion = congestion(n, s->nodes)}};
+                                    .congestion = congestion(n, s->nodes),
+                                    .adapters = n->per_node}};
+}
+
+/* ---- figures of the whole job ------------------------------------------------------------------------------------ */
+
+/* Peak in the training's precision, or in fp32 where the processor has no other. */
+static double peak_of(const sl__peaks *p, sl_precision precision) {
+  return precision == SL_PRECISION_BF16 && p->bf16 > 0 ? p->bf16 : p->fp32;
+}
+
+double sl__simulated_peak(const sl__simulated *s, sl_precision precision) {
+  const sl__machine_description *m = &s->machine;
+  return s->ranks * (peak_of(&m->cpu.peak, precision) * s->share.cpus * s->threads +
+                     peak_of(&m->gpu.peak, precision) * s->share.gpus);
+}
+
+static double watts_of(const sl__machine_description *m, double busy) {
+  return m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy +
+         m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * busy);
+}
+
+double sl__simulated_watts(const sl__simulated *s, double busy, double slower) {
+  const sl__machine_description *m = &s->machine;
+  if (!(m->cpu.watts > 0) || (m->gpu.count > 0 && !(m->gpu.watts > 0))) return NAN;
+  return watts_of(m, busy) + (s->nodes - 1) * watts_of(m, busy / (slower > 0 ? slower : 1));
 }

@@ -3,6 +3,7 @@
 #define SL_SIMULATE_NODE_H
 
 #include "runtime/simulated/simulation.h"
+#include "tasks/graph/precision.h"
 #include "tools/machines/description.h"
 #include "tools/settings/options.h"
 #include "tools/simulate/platform.h"
@@ -18,10 +19,16 @@ typedef struct sl__simulated {
 sl_status sl__simulated_of(const sl__options *options, sl__simulated *simulated);
 /* The workers of one rank, as predicted schedules see them. */
 sl_machine sl__simulated_machine(const sl__simulated *simulated);
-/* What the runtime is told. Borrows the machine's name. */
+/* The simulation as the runtime needs it. Borrows the machine's name. */
 sl_simulation sl__simulation_of(const sl__simulated *simulated);
+/* FLOP/s of all workers of the job at their peaks. */
+double sl__simulated_peak(const sl__simulated *simulated, sl_precision precision);
+/* Watts of all nodes, if the workers of the simulated one are busy for this share of the time; NaN: unknown. The
+ * simulated node may be slow by a factor (--slow-node); the others then compute for less time. */
+double sl__simulated_watts(const sl__simulated *simulated, double busy, double slower);
 
-/* Variable with the folder of the platform's files: the process that has it is the simulation itself. */
+/* Environment variable with the folder of the platform's files. A process that has this variable is the simulation
+ * itself. */
 #define SL__SIMULATION_FOLDER "STARLING_SIMULATION"
 
 #endif

@@ -139,7 +139,8 @@ static int ascending(const void *a, const void *b) {
   return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* The bound by the times that the machine gives each kind of task, wherever it ran: the same for every policy. */
+/* The bound by the times that the machine gives each kind of task on each kind of worker, whether it ran there or not.
+ * So the bound is the same for every policy. */
 static sl_status find_bound(run *r, const sl_timeline *t) {
   enum { CPU, GPU, EXCHANGE, PLACES };
   const sl_graph *g = sl_program_graph(r->program);
@@ -227,31 +228,8 @@ static sl_status simulate(run *r) {
   return SL_OK;
 }
 
-/* Peak in the training's precision, or in fp32 where the processor has no other. */
-static double peak_of(const run *r, const sl__peaks *p) {
-  return r->training.precision == SL_PRECISION_BF16 && p->bf16 > 0 ? p->bf16 : p->fp32;
-}
-
-/* FLOP/s of all workers of the job at their peaks. */
-static double peak(const run *r) {
-  const sl__machine_description *m = &r->job.machine;
-  return r->job.ranks *
-         (peak_of(r, &m->cpu.peak) * r->job.share.cpus * r->job.threads + peak_of(r, &m->gpu.peak) * r->job.share.gpus);
-}
-
-/* Of a node that is busy for this share of the time. */
-static double watts_of(const sl__machine_description *m, double busy) {
-  return m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy +
-         m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * busy);
-}
-
-/* Of all nodes; NaN: unknown. The simulated one may be slow (--slow-node); the others then compute for less time. */
-static double watts(const run *r) {
-  const sl__machine_description *m = &r->job.machine;
-  if (!(m->cpu.watts > 0) || (m->gpu.count > 0 && !(m->gpu.watts > 0))) return NAN;
-  const double busy = r->usage.kernels, slower = r->machine.slower > 0 ? r->machine.slower : 1;
-  return watts_of(m, busy) + (r->job.nodes - 1) * watts_of(m, busy / slower);
-}
+static double peak(const run *r) { return sl__simulated_peak(&r->job, r->training.precision); }
+static double watts(const run *r) { return sl__simulated_watts(&r->job, r->usage.kernels, r->machine.slower); }
 
 static void print_text(const run *r) {
   const sl__machine_description *m = &r->job.machine;

@@ -79,7 +79,7 @@ sl_status sl__coder_decode(const sl__coder *c, const int32_t *tokens, size_t n, 
   return SL_OK;
 }
 
-/* A text begins with the token that ends texts; bytes begin with a newline. */
+/* The token in front of a text: the token that ends texts or, for bytes, a newline. */
 int32_t sl__coder_first(const sl__coder *c) {
   const int32_t end = sl__coder_end(c);
   return end >= 0 ? end : c->tokenizer && c->vocabulary == BYTES ? '\n' : 0;

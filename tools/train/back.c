@@ -1,6 +1,7 @@
-/* Goes back to a checkpoint during a run. After a silent fault of a rank the steps since then are repeated. After a
- * leap of the loss they are repeated without its batch and the one before. Repeated steps give the same results,
- * because one plan gives one result. A cause that recurs after going back to the same checkpoint ends the run. */
+/* Goes back to a checkpoint during a run. After a silent fault of a rank, the steps since the checkpoint are repeated.
+ * After a leap of the loss, they are repeated without the batch of the leap and the batch before it. Repeated steps
+ * give the same results, because one plan gives one result. A cause that recurs after going back to the same checkpoint
+ * ends the run. */
 #include "runtime/base/log.h"
 #include "tools/train/trainer.h"
 

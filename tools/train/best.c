@@ -48,7 +48,7 @@ sl_status sl__trainer_keep_best(sl__trainer *r) {
   const char *model = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
   char *path = kept_path(r, step);
   if (!path) return sl_no_memory("for a path");
-  /* On a file system without hard links the model has only the other name for a moment. */
+  /* On a file system without hard links, the model is renamed: for a moment it has only the other name. */
   const int failed = SL_CALL_OF_FILE("link", path, link(model, path)) != 0 && errno != EEXIST &&
                      SL_CALL_OF_FILE("rename", path, rename(model, path)) != 0 && errno != ENOENT;
   const sl_status status = failed ? sl_file_failed("write", path, errno) : SL_OK;

@@ -111,8 +111,8 @@ int64_t sl__checkpoints_written(const sl__checkpoints *c) { return sl_checkpoint
 
 sl_status sl__checkpoints_finish(sl__checkpoints *c) {
   const sl_status status = sl_checkpoint_wait(c->writer);
-  /* All ranks know the same step as written. The failure may be that of an earlier checkpoint, which some ranks have
-   * reported before and others have not: it must not decide whether the ranks write again. */
+  /* All ranks know the same step as written, so it decides whether the ranks write again. The failure must not decide:
+   * it may be that of an earlier checkpoint, which only some ranks have reported already. */
   if (sl_checkpoint_written(c->writer) == c->saved) {
     warn(c, status);
     return SL_OK;

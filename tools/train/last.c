@@ -1,5 +1,5 @@
-/* The end of a run on disk: the last checkpoint and all that waits (unwritten.c) are tried for some seconds more. What
- * is still missing then makes the run fail with an exit code of its own. */
+/* The end of a run on disk: tries for some seconds more to write the last checkpoint and all queued data (unwritten.c).
+ * If something is still missing then, the run fails with an exit code of its own. */
 #include "tools/train/trainer.h"
 
 enum { TRIES = 5 };

@@ -145,6 +145,13 @@ static sl_status verify(sl__trainer *r, int validated, sl__wish wish, int *back)
   return *back ? sl__trainer_back_from_fault(r) : status;
 }
 
+/* Whether validation, a comparison of the ranks or a checkpoint reads the parameters after this step. */
+static int is_looked_at(const sl__trainer *r, int validated, sl__wish wish) {
+  const int64_t every = r->o->verify_every, done = r->job.step;
+  return validated || is_over(r) || wish != SL__WISH_NONE || (every > 0 && done % every == 0) ||
+         sl__checkpoints_due(r->checkpoints, done, validated, is_over(r), wish);
+}
+
 sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__ranks *ranks = &r->job.ranks;
   SL_TRY(sl__job_load(&r->job));
@@ -163,6 +170,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
     }
     const int validated = is_validated(r);
     int back;
+    if (is_looked_at(r, validated, wish)) SL_TRY(sl__job_sync(&r->job));
     SL_TRY(verify(r, validated, wish, &back));
     if (back) continue;
     SL_TRY(look(r, validated));

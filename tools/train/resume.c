@@ -134,7 +134,7 @@ static sl_status compare_schedules(const sl_rate *a, const sl_rate *b, const cha
 
 static sl_status compare_facts(const sl__model_facts *mine, const sl__model_facts *f, const char *path) {
   sl_plan theirs = f->plan;
-  /* Another precision has products of its own. */
+  /* Another precision has other products, so their order of sums may differ. */
   if (mine->training.precision != f->training.precision) theirs.tiles.blocks = mine->plan.tiles.blocks;
   SL_TRY(sl_plan_compare(&mine->plan, &theirs, path));
   char here[SL_SIZES_TEXT], there[SL_SIZES_TEXT];
@@ -245,7 +245,7 @@ sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model
   sl_status status = SL_OK;
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    if ((t->owner > 0 || t->stride) && (!graph || sl_graph_find(graph, t->name) != SL_NONE))
+    if ((t->owner > 0 || t->stride || t->width > 1) && (!graph || sl_graph_find(graph, t->name) != SL_NONE))
       status = hand_over(ranks, file, t);
   }
   sl_store_release(store);

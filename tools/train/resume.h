@@ -4,8 +4,8 @@
 
 #include "models/rate.h"
 #include "tools/files/model_file.h"
+#include "tools/ranks/ranks.h"
 #include "tools/run/evaluate.h"
-#include "tools/run/ranks.h"
 #include "tools/train/spikes.h"
 
 /* Sums over some steps, for the lines of metrics. */

@@ -92,8 +92,8 @@ sl_status sl__trainer_set_length(sl__trainer *run);
 /* Fills in options that had no value and are known now. */
 sl_status sl__trainer_complete_options(sl__trainer *run);
 
-/* weights.c. Opens --init and uses its normalisation of images, because the weights were trained with it. A resumed run
- * has both in its checkpoints. */
+/* weights.c. Opens the file of --init and uses its normalisation of images, because the weights were trained with that.
+ * A resumed run has weights and normalisation in its checkpoints. */
 sl_status sl__trainer_open_init(sl__trainer *run);
 /* Fills the store from it. */
 /* Normalises images as in the training of the weights of --init. */

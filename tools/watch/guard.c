@@ -1,6 +1,7 @@
-/* The guard of MPI_Finalize: a thread that ends the process. All results are on disk by then. Ranks wait for one
- * another before MPI_Finalize, so all are in there, since about the same time. They first stop their main threads: else
- * the end of one rank would let another go on into a barrier of mpiexec's, which would call the job failed. */
+/* The guard of MPI_Finalize: a thread that ends the process if MPI_Finalize does not return. All results are on disk by
+ * then. Ranks wait for one another before MPI_Finalize, so all of them have been inside it for about the same time.
+ * Each guard first stops the main thread of its rank: otherwise the end of one rank would let another rank go on into a
+ * barrier of mpiexec, which would then call the job failed. */
 #include "tools/watch/guard.h"
 
 #include <pthread.h>
@@ -22,7 +23,7 @@ static void stop_here(int signal) {
   for (;;) pause();
 }
 
-/* A rank of this host that is stopped keeps the others in MPI_Finalize: that is for the watch to name. */
+/* A stopped rank of this host keeps the others in MPI_Finalize. Naming it is the task of the watch. */
 static int one_stands(void) {
   int state;
   if (sl_runtime_promised_ranks() <= 1) return 0;

@@ -36,7 +36,8 @@ enum {
   COLLECT_S = 5,  /* longest time for the stall file: its disk may be what hangs */
   HOLD_S = 10,    /* how long a rank leaves it to another rank to end the job */
   DISK_S = 600,   /* least default for a call on a file; a cold tape or a full array may take minutes */
-  NEWS_S = 2      /* age up to which news of a slow disk are passed on: two reports */
+  NEWS_S = 2,     /* age up to which news of a slow disk are passed on: two reports */
+  SILENT_S = 3    /* a rank is not called silent sooner: it reports once a second */
 };
 
 /* What a rank says. */
@@ -45,6 +46,7 @@ typedef struct word {
   int waits, works, works_long, waits_long;
   int ends;    /* it is ending the job */
   int left;    /* its last report */
+  int behind;  /* a rank that its exchange has been waiting for; -1: none */
   double disk; /* seconds that a call on a file has kept the rank waiting */
   unsigned long moves;
 } word;
@@ -74,6 +76,7 @@ static struct watch {
   MPI_Request send[LISTENERS], *receive;
   MPI_Request *pass;   /* [ranks]: a listener's news of a slow disk for the ranks that hear of no other */
   char *late;          /* [ranks] */
+  char *asks, *silent; /* [ranks] the ranks that this rank's exchange waits for; ranks that have not been heard of */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
   atomic_int has_folder;
   double hold, asked;    /* until when this rank does not end the job; when it last asked its own threads */
@@ -114,6 +117,19 @@ static void hear_word(int r, const word *said) {
   note_disk(said->disk);
 }
 
+/* A rank for which this rank's exchange has waited longer than a quarter of the patience; -1: none. So all ranks know
+ * of it before the patience of any rank ends. */
+static int rank_waited_for(void) {
+  char what[256];
+  double seconds = 0;
+  pthread_mutex_lock(&w.lock);
+  for (int i = 0; i < w.n && seconds == 0; i++) seconds = sl_program_stalled(w.program[i], what, sizeof what, w.asks);
+  pthread_mutex_unlock(&w.lock);
+  for (int r = 0; r < w.ranks && seconds > w.patience / 4; r++)
+    if (w.asks[r] && r != w.rank) return r;
+  return -1;
+}
+
 static void look_at_myself(void) {
   sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
   w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long;
@@ -123,6 +139,7 @@ static void look_at_myself(void) {
     if ((i == 0 && a.waits + a.works + a.works_long == 0) || sl_program_running(w.program[i]))
       sl_program_position(w.program[i], w.mine.place, sizeof w.mine.place);
   pthread_mutex_unlock(&w.lock);
+  w.mine.behind = rank_waited_for();
   hear_word(w.rank, &w.mine);
 }
 
@@ -138,7 +155,8 @@ static void tell(void) {
     if (k != w.rank) MPI_Isend(&said, sizeof said, MPI_BYTE, k, TAG, MPI_COMM_WORLD, &w.send[k]);
 }
 
-/* Tells the ranks that hear of no other that a disk is slow, for as long as it is. Whatever they get means that. */
+/* Tells the ranks that are no listeners that a disk is slow, for as long as it is slow. Any message to them means this.
+ */
 static void pass_on(void) {
   static const word news;
   for (int r = LISTENERS; listens() && r < w.ranks && since_slow_disk() < NEWS_S; r++) {
@@ -191,8 +209,9 @@ static void end_here(int number) {
   _exit(w.exit_code);
 }
 
-/* Ends the ranks of this host. Asks each to exit by itself if it can: of a killed process mpiexec returns the signal's
- * number, not the exit code. For the same reason it returns as soon as they have gone: mpiexec then kills this one. */
+/* Ends the ranks of this host. Asks each of them to exit by itself if it can, because for a killed process mpiexec
+ * returns the signal's number instead of the exit code. For the same reason returns as soon as they have gone: mpiexec
+ * then kills this rank. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   static pid_t asked[SL__SIBLINGS_MOST];
@@ -227,7 +246,8 @@ static void *end_anyway(void *arg) {
   return NULL;
 }
 
-/* Which exchange this rank waits in, and for whom; what is "" if in none. late: [ranks]. */
+/* Finds the exchange in which this rank waits, and the ranks that it waits for. what: "" if there is none. late:
+ * [ranks]. */
 static void look_at_exchange(char *what, size_t n, char *late) {
   double seconds = 0;
   pthread_mutex_lock(&w.lock);
@@ -361,6 +381,45 @@ static void find_late(double seconds) {
   w.late[w.rank] = 0;
 }
 
+/* The end of the chain of ranks that wait for one another, from rank r on; r if it has none. */
+static int end_of_chain(int r) {
+  int last = r;
+  for (int i = 0; i <= w.ranks; i++) {
+    if (w.heard[last].when == 0 || w.heard[last].last.behind < 0) return last;
+    last = w.heard[last].last.behind;
+  }
+  return r;
+}
+
+/* This rank's exchange waits for the ranks in w.late. Some of them may wait themselves, such as the stages of a
+ * pipeline between this rank and the rank that stands still. Marks the ranks at the ends of these chains instead or, if
+ * some of those are silent, only the silent ones. If only other ranks are silent, these are the cause and are marked.
+ * w.asks: the ranks that were marked before. */
+static void follow_chains(double seconds) {
+  int n = 0, both = 0;
+  memcpy(w.asks, w.late, (size_t)w.ranks);
+  if (!listens()) return;
+  memset(w.late, 0, (size_t)w.ranks);
+  for (int r = 0; r < w.ranks; r++)
+    if (w.asks[r]) w.late[end_of_chain(r)] = 1;
+  const double limit = seconds / 2 > SILENT_S ? seconds / 2 : SILENT_S;
+  for (int r = 0; r < w.ranks; r++) {
+    n += w.silent[r] = w.heard[r].when > 0 && !w.heard[r].last.left && sl_seconds() - w.heard[r].when > limit;
+    both += w.late[r] && w.silent[r];
+  }
+  for (int r = 0; r < w.ranks && n > 0; r++) w.late[r] = w.silent[r] && (both == 0 || w.late[r]);
+}
+
+/* Adds the ranks in between to the message, if the exchange does not wait for the late ranks directly. */
+static void add_between(void) {
+  const char *between = ", by way of";
+  for (int r = 0; r < w.ranks; r++) {
+    if (!w.asks[r] || w.late[r]) continue;
+    add("%s rank %d", between, r);
+    between = ",";
+  }
+}
+
 /* Asks the programs' exchanges. Returns for how many seconds one has waited (0: none does), and marks the ranks that it
  * waits for. */
 static double exchange_stalled(char *what, size_t n) {
@@ -368,13 +427,20 @@ static double exchange_stalled(char *what, size_t n) {
   pthread_mutex_lock(&w.lock);
   for (int i = 0; i < w.n && seconds == 0; i++) seconds = sl_program_stalled(w.program[i], what, n, w.late);
   pthread_mutex_unlock(&w.lock);
-  if (seconds > 0 && !memchr(w.late, 1, (size_t)w.ranks)) find_late(seconds);
+  if (seconds == 0) return 0;
+  if (memchr(w.late, 1, (size_t)w.ranks)) {
+    follow_chains(seconds);
+  } else {
+    memset(w.asks, 0, (size_t)w.ranks);
+    find_late(seconds);
+  }
   return seconds;
 }
 
-/* Seconds since any known rank last moved; 0 if no rank waits. Raises *patience if a rank does work that may take
- * long. A busy machine delays reports, so a rank's last report counts until the rank is silent. A rank that hears of no
- * other cannot know what they do: if it waits inside work that may take long, they may be in it, too. */
+/* Seconds since any known rank last moved; 0 if no rank waits. Raises *patience if a rank does work that may take long.
+ * A busy machine delays reports, so a rank's last report counts until the rank is silent. A rank that hears of no other
+ * rank cannot know what the others do: if it waits inside work that may take long, the others may be in that work, too.
+ */
 static double all_stalled(char *what, size_t n, double *patience) {
   double moved = 0;
   int waiting = -1;
@@ -416,11 +482,13 @@ static void look_for_stalls(void) {
   char what[256];
   if (sl_seconds() < w.hold) return;
   double patience = w.patience, seconds = exchange_stalled(what, sizeof what);
-  if (seconds == 0) seconds = all_stalled(what, sizeof what, &patience);
+  const int exchanges = seconds > 0;
+  if (!exchanges) seconds = all_stalled(what, sizeof what, &patience);
   if (since_slow_disk() < seconds) seconds = since_slow_disk();
   if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) {
     add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
     add_late();
+    if (exchanges) add_between();
     end_job(seconds, 1);
   }
   const double silent = longest_silence();
@@ -432,8 +500,8 @@ static void look_for_stalls(void) {
   end_job(silent, 1);
 }
 
-/* Seconds that the longest call on a file has kept this rank waiting while nothing else moved in it: not even a
- * checkpoint of which each part takes its time. */
+/* Seconds for which the longest call on a file has kept this rank waiting while nothing else moved in it. (A checkpoint
+ * whose parts take long still moves with each part.) */
 static double kept_waiting_by(const sl_activity_call *call) {
   const unsigned long moves = sl_activity_read(NULL, 0).moves;
   if (moves != w.moves || w.moved == 0) w.moves = moves, w.moved = sl_seconds();
@@ -457,7 +525,7 @@ static void look_for_slow_disk(void) {
   const double waited = kept_waiting_by(&call);
   char who[32] = "";
   if (w.ranks > 1) snprintf(who, sizeof who, "rank %d: ", w.rank);
-  /* The longest call is the one that began first: another one means that it has returned. */
+  /* The longest call is the one that began first. If another call is the longest now, the warned call has returned. */
   if (w.warned.seconds > 0 && (call.seconds <= 0 || call.began != w.warned.began)) {
     fprintf(stderr, "starling: %s%s has returned after %.0f s\n", who, w.warned.text, sl_seconds() - w.warned.began);
     w.warned.seconds = 0;
@@ -482,8 +550,9 @@ static int make_room(int ranks) {
   const size_t n = (size_t)ranks;
   w.heard = calloc(n, sizeof *w.heard), w.coming = calloc(n, sizeof *w.coming);
   w.receive = malloc(n * sizeof *w.receive), w.pass = malloc(n * sizeof *w.pass), w.late = calloc(n, 1);
+  w.asks = calloc(n, 1), w.silent = calloc(n, 1);
   for (int r = 0; w.receive && w.pass && r < ranks; r++) w.receive[r] = w.pass[r] = MPI_REQUEST_NULL;
-  return w.heard && w.coming && w.receive && w.pass && w.late;
+  return w.heard && w.coming && w.receive && w.pass && w.late && w.asks && w.silent;
 }
 
 /* Goes from ALONE to TALKS if MPI has started since, with as many ranks as the launcher promised. */
@@ -541,7 +610,7 @@ static void *run(void *arg) {
   (void)arg;
   for (int tick = 0;; tick++) {
     usleep(100000);
-    /* If the job was suspended, as by Ctrl-Z, the others first have time to report again. */
+    /* If the job was suspended, for example by Ctrl-Z, the other ranks first get time to report again. */
     if (sl_seconds() - last > w.patience / 2) w.hold = sl_seconds() + w.patience;
     last = sl_seconds();
     if (w.patience > 0 && tick % 5 == 0) look_for_slow_disk();
@@ -625,7 +694,7 @@ static void leave(int drop) {
 }
 
 void sl__watch_close(void) {
-  /* In a short job a rank may not have entered TALKS yet; the end needs all ranks there. */
+  /* In a short job this rank may not have entered TALKS yet. The end needs all ranks in TALKS. */
   if (w.ranks > 1 && atomic_load(&w.phase) == ALONE) meet();
   stop_meeting();
   if (atomic_load(&w.phase) != TALKS) return;

@@ -1,15 +1,15 @@
 /* The watch over a job: a thread on each rank, from before MPI starts until it has ended. Once a second the thread
  * reports to ranks 0 and 1 what its rank does. If a rank waits for others and no rank has moved for too long, the watch
  * ends the job and names the ranks that hold it up. It also warns of a call on a file that takes as long, even in a job
- * of one rank; as a slow disk is no hang, the job then waits for longer. */
+ * of one rank. A slow disk is no hang, so the job then waits for longer. */
 #ifndef SL_TOOLS_WATCH_H
 #define SL_TOOLS_WATCH_H
 
 #include "tasks/starpu/program.h"
 
 /* Starts the watch. Call before MPI starts, once in a process. rank: as the launcher gives it. patience: seconds; 0:
- * wait for ever. disk: seconds that one call on a file may keep the job waiting, where that is more; 0: 10 times the
- * patience, at least 10 minutes. exit_code: of a job that the watch ends. */
+ * wait for ever. disk: seconds that one call on a file may keep the job waiting, if that is more than the patience; 0:
+ * 10 times the patience, at least 10 minutes. exit_code: the exit code of a job that the watch ends. */
 sl_status sl__watch_open(int rank, double patience, double disk, int exit_code);
 /* Sets the run's folder, on every rank that can see it: before the watch ends a job, it writes a stall file there
  * (stall.h). */

@@ -14,7 +14,7 @@ static void positional_grad(const case_run *r) {
   }
 }
 
-static const sl_embedding_attr of_5 = {5}, of_9 = {9}, of_1024 = {1024};
+static const sl_positional_attr of_5 = {5}, of_9 = {9}, of_1024 = {1024};
 
 const test_case cases_positional[] = {
     {"positional",

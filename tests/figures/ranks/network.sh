@@ -42,6 +42,7 @@ figure 'of what can be hidden, hidden' 0.80 "$share" "$(awk -v v="$share" 'BEGIN
 speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e5 | round / 10) MB sent a step"' "$1"; }
 echo "  gpt2-nano, 2 hosts of 1 rank: $(speed "$work/plain")"
 for way in bf16 topk; do steps 1 --compress $way >"$work/$way" && echo "    --compress $way: $(speed "$work/$way")"; done
+for way in local:8 diloco:8; do steps 1 --steps 16 --sync $way >"$work/$way" && echo "    --sync $way: $(speed "$work/$way")"; done
 steps 2 >"$work/two" && echo "  2 hosts of 2 ranks, exchange inside a host first: $(speed "$work/two")"
 MPIR_CVAR_NOLOCAL=1 steps 2 >"$work/flat" && echo "    each rank for itself: $(speed "$work/flat")"
 exit $missed

@@ -14,6 +14,7 @@ static sl_timeline *example(int rank, int ranks) {
   assert_ok(sl_timeline_create(2, 3, 2, &t));
   t->rank = rank;
   t->ranks = ranks;
+  if (ranks == 4) t->pipe = t->tensor = t->chunks = 2, t->micro_batches = 8, t->pass_kinds = 3;
   t->model = sl_timeline_text(t, "mlp");
   t->sched = sl_timeline_text(t, "lws");
   t->n_kinds = 2;
@@ -75,6 +76,8 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
               a->n_kinds == b->n_kinds && a->n_clocks == b->n_clocks && a->lost == b->lost &&
               a->n_records == b->n_records && a->peak_gflops == b->peak_gflops &&
               a->peak_gigabytes == b->peak_gigabytes);
+  assert_true(a->pipe == b->pipe && a->tensor == b->tensor && a->micro_batches == b->micro_batches &&
+              a->chunks == b->chunks && a->pass_kinds == b->pass_kinds);
   assert_int_equal(a->n_buffers, b->n_buffers);
   assert_int_equal(a->n_uses, b->n_uses);
   for (int i = 0; i < a->n_buffers; i++)
@@ -113,7 +116,7 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
 
 static void through_a_file(void **state) {
   const char *path = scratch_path(*state, "one.safetensors");
-  sl_timeline *t = example(0, 1), *back;
+  sl_timeline *t = example(0, 4), *back;
   assert_ok(sl_timeline_write(path, t));
   assert_ok(sl_timeline_read(path, &back));
   same(t, back);
@@ -193,7 +196,13 @@ static void numbers_out_of_range(const char *path) {
   refuse(path, t, graph);
   t->n_kinds = 4; /* of three nodes */
   refuse(path, t, graph);
-  t->n_kinds = 2, t->node[1].flops = INFINITY;
+  t->n_kinds = 2, t->pipe = t->chunks = 1, t->tensor = 2, t->micro_batches = 1; /* two ranks of one */
+  refuse(path, t, fact);
+  t->tensor = 0;
+  refuse(path, t, fact);
+  t->tensor = 1, t->pass_kinds = 4;
+  refuse(path, t, fact);
+  t->pipe = t->tensor = t->micro_batches = t->chunks = t->pass_kinds = 0, t->node[1].flops = INFINITY;
   refuse(path, t, graph);
   t->node[1].flops = 1, t->buffer[0].bytes = t->buffer[1].bytes = INT64_C(3) << 57;
   refuse(path, t, graph);

@@ -26,7 +26,7 @@ static sl_graph *forward(int folds, sl_value *loss) {
   x = layer(g, "fc1", x, WIDE);
   x = sl_graph_add1(g, &toy_folded_square, "square", NULL, &x, 1);
   *loss = toy_loss(g, layer(g, "fc2", x, NARROW));
-  assert_ok(sl_fold(&g, folds, loss, 1));
+  assert_ok(sl_fold(&g, folds, SL_NONE, loss, 1));
   assert_ok(sl_graph_status(g));
   return g;
 }
@@ -155,15 +155,15 @@ static void says_what_cannot_be_divided(void **state) {
   loss = toy_loss(g, layer(g, "fc2", x, 2));
   sl_graph *before = g;
   assert_fails(SL_EINVAL, "4 folds divide layer 'fc1' (toy_folded_matmul), which has only 3 features",
-               sl_fold(&g, 4, &loss, 1));
-  assert_fails(SL_EINVAL, "65 folds: at most 64", sl_fold(&g, 65, &loss, 1));
-  assert_fails(SL_EINVAL, "4294967298 folds: at most 64", sl_fold(&g, ((int64_t)1 << 32) + 2, &loss, 1));
+               sl_fold(&g, 4, SL_NONE, &loss, 1));
+  assert_fails(SL_EINVAL, "65 folds: at most 64", sl_fold(&g, 65, SL_NONE, &loss, 1));
+  assert_fails(SL_EINVAL, "4294967298 folds: at most 64", sl_fold(&g, ((int64_t)1 << 32) + 2, SL_NONE, &loss, 1));
   /* a caller reads what lies between the products */
-  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, (sl_value[]){loss, x}, 2));
+  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, SL_NONE, (sl_value[]){loss, x}, 2));
   assert_ptr_equal(g, before);
-  assert_ok(sl_fold(&g, 1, &loss, 1));
+  assert_ok(sl_fold(&g, 1, SL_NONE, &loss, 1));
   assert_ptr_equal(g, before);
-  assert_ok(sl_fold(&g, 3, (sl_value[]){loss, SL_NONE}, 2));
+  assert_ok(sl_fold(&g, 3, SL_NONE, (sl_value[]){loss, SL_NONE}, 2));
   assert_ptr_not_equal(g, before);
   sl_graph_destroy(g);
 }
@@ -174,12 +174,92 @@ static void two_readers(void **state) {
   sl_graph *g = toy_graph(BATCH);
   const sl_value x = layer(g, "fc1", toy_input(g, INPUTS), WIDE);
   sl_value loss = toy_loss(g, toy_sum(g, layer(g, "fc2", x, 2), layer(g, "fc3", x, 2)));
-  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, &loss, 1));
+  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, SL_NONE, &loss, 1));
+  sl_graph_destroy(g);
+}
+
+/* A stretch, then a head of so many classes, which one reduction reads, or two readers of which one is none. */
+static sl_graph *with_head(int64_t classes, int another, sl_value *loss, sl_value *logits) {
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = layer(g, "fc1", toy_input(g, INPUTS), WIDE);
+  x = sl_graph_add1(g, &toy_folded_square, "square", NULL, &x, 1);
+  *logits = layer(g, "head", toy_layer(g, "norm", layer(g, "fc2", x, NARROW), NARROW), classes);
+  *loss = sl_graph_add1(g, &toy_folded_total, "loss", NULL, logits, 1);
+  if (another) sl_graph_add1(g, &toy_total, "another", NULL, logits, 1);
+  assert_ok(sl_graph_status(g));
+  return g;
+}
+
+static double loss_after(sl_graph *g, sl_value loss) {
+  sl_plan plan = {.batch = BATCH, .leaves = 2, .shards = 4, .seed = 1};
+  sl_graph *step;
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+  execution *e = execution_create(step, NULL);
+  execution_run(e, NULL, 0);
+  const double value = *(const double *)e->data[sl_spread_whole(step, loss)];
+  execution_destroy(e);
+  sl_graph_destroy(step);
+  return value;
+}
+
+/* The classes of a head are divided if each fold gets enough of them and nothing else reads the logits. */
+static void divides_classes(void **state) {
+  (void)state;
+  for (int folds = 1; folds <= 5; folds++) {
+    const int64_t classes = SL_FOLD_CLASSES * folds + folds - 1;
+    sl_value values[2];
+    sl_graph *g = with_head(classes, 0, &values[0], &values[1]);
+    const double whole = loss_after(g, values[0]);
+    assert_ok(sl_fold(&g, folds, values[1], values, 2));
+    assert_ok(sl_graph_status(g));
+    assert_int_equal(values[1] == SL_NONE, folds > 1);
+    assert_int_equal(count(g, &toy_folded_matmul, SL_PHASE_FORWARD), 3 * folds);
+    int64_t next = 0;
+    for (int f = 0; f < folds && folds > 1; f++) {
+      char name[SL_PART_NAME];
+      snprintf(name, sizeof name, "head.weight@%d/%d", f, folds);
+      const sl_value v = sl_graph_find(g, name);
+      assert_true(v != SL_NONE);
+      assert_int_equal(g->value[v]->part.from, next);
+      next = g->value[v]->part.to;
+      assert_int_equal(g->value[v]->shape.dim[0], next - g->value[v]->part.from);
+      assert_int_equal(g->value[v]->shape.dim[1], NARROW);
+    }
+    assert_int_equal(next, folds > 1 ? classes : 0);
+    assert_near(loss_after(g, values[0]), whole, 1e-5 * whole);
+    sl_graph_destroy(g);
+  }
+  for (int reason = 0; reason < 3; reason++) { /* too few classes, another reader, not the logits */
+    sl_value values[2];
+    sl_graph *g = with_head(SL_FOLD_CLASSES * 3 - (reason == 0), reason == 1, &values[0], &values[1]);
+    assert_ok(sl_fold(&g, 3, reason == 2 ? SL_NONE : values[1], values, 2));
+    assert_true(values[1] != SL_NONE);
+    assert_int_equal(count(g, &toy_folded_matmul, SL_PHASE_FORWARD), 2 * 3 + 1);
+    sl_graph_destroy(g);
+  }
+}
+
+/* A parameter that one layer would divide and another one reads as a whole. */
+static void a_parameter_is_whole_or_divided(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  const sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, "shared", "weight", SL_F32, SL_SHAPE(NARROW, NARROW),
+                                     (sl_init){SL_INIT_UNIFORM, 0.25});
+  sl_value x = toy_layer(g, "fc0", toy_input(g, INPUTS), NARROW);
+  x = sl_graph_add1(g, &toy_matmul, "whole", NULL, (sl_value[]){x, w}, 2);
+  x = sl_graph_add1(g, &toy_folded_matmul, "first", NULL, (sl_value[]){x, w}, 2);
+  sl_value loss = toy_loss(g, layer(g, "last", x, NARROW));
+  assert_fails(SL_EINVAL, "uses parameter 'shared.weight' as a whole", sl_fold(&g, 2, SL_NONE, &loss, 1));
   sl_graph_destroy(g);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up_by_the_tree), cmocka_unit_test(computes_the_same),
-                                     cmocka_unit_test(says_what_cannot_be_divided), cmocka_unit_test(two_readers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up_by_the_tree),
+                                     cmocka_unit_test(computes_the_same),
+                                     cmocka_unit_test(says_what_cannot_be_divided),
+                                     cmocka_unit_test(two_readers),
+                                     cmocka_unit_test(divides_classes),
+                                     cmocka_unit_test(a_parameter_is_whole_or_divided)};
   return cmocka_run_group_tests_name("folds", tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void each_parameter_has_one_owner(void **state) {
     for (int ranks = 1; ranks <= 4; ranks++) {
       network n = network_of(clip);
       sl__owners *o;
-      assert_ok(sl__owners_find(n.g, ranks, &o));
+      assert_ok(sl__owners_find(n.g, ranks, NULL, &o));
       assert_int_equal(o->n, LAYERS);
       for (int i = 0; i < LAYERS; i++) {
         const int owner = o->value[n.parameter[i]];
@@ -96,6 +96,24 @@ static void each_parameter_has_one_owner(void **state) {
     }
 }
 
+/* Stages of a pipeline divide the bytes of each of them: the first two layers are one stage, the others the second. */
+static void stages_have_owners_of_their_own(void **state) {
+  (void)state;
+  network n = network_of(1);
+  sl__owners *o;
+  sl_stage_set *keeps = calloc((size_t)n.g->n_values, sizeof *keeps);
+  for (int i = 0; i < LAYERS; i++) keeps[n.parameter[i]] = i < 2 ? 1 : 2;
+  assert_ok(sl__owners_find(n.g, 2, keeps, &o));
+  /* a stage's largest run goes to rank 0, whatever that rank has in the other stage */
+  assert_int_equal(o->value[n.parameter[2]], 0);
+  assert_int_equal(o->value[n.parameter[1]], 0);
+  assert_int_equal(o->value[n.parameter[0]], 1);
+  assert_int_equal(o->value[n.state[0]], 1);
+  sl__owners_destroy(o);
+  free(keeps);
+  sl_graph_destroy(n.g);
+}
+
 /* Parameters that one node updates together have no owner; neither does a parameter whose state the forward pass uses.
  */
 static void what_cannot_be_divided(void **state) {
@@ -109,7 +127,7 @@ static void what_cannot_be_divided(void **state) {
   assert_ok(sl_graph_status(n.g));
   for (int first = 0; first < 2; first++) {
     sl__owners *o;
-    assert_ok(sl__owners_find(n.g, 2, &o));
+    assert_ok(sl__owners_find(n.g, 2, NULL, &o));
     for (int i = 0; i < LAYERS; i++) assert_int_equal(o->value[n.parameter[i]] >= 0, i > 2);
     assert_int_equal(o->value[n.state[2]], -1);
     assert_int_equal(o->value[n.gradient[3]], -1); /* all ranks read it */
@@ -225,6 +243,7 @@ static void steps_fit_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_parameter_has_one_owner),
+      cmocka_unit_test(stages_have_owners_of_their_own),
       cmocka_unit_test(what_cannot_be_divided),
       cmocka_unit_test(steps_fit_together),
   };

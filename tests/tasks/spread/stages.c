@@ -1,4 +1,4 @@
-/* tasks/spread/stages.c, sends.c: the cuts of a pipeline, its timetable, and the messages between stages. The step
+/* tasks/spread/stages.c, sends.c: the cuts of a pipeline, and the messages between stages. The step
  * graphs of all stages, with the dependencies of their memory plans, are carried out as ranks would do it: a message
  * ends when both sides have begun it, and a pair carries out its messages in the order in which it declares them,
  * and so do the ranks of a stage their sums. No rank may be left waiting. */
@@ -73,18 +73,20 @@ static network network_of(void) {
   return n;
 }
 
-static int is_one(uint32_t set) { return set && !(set & (set - 1)); }
+static int is_one(sl_stage_set set) { return set && !(set & (set - 1)); }
 
 static void layers_are_cut(void **state) {
   (void)state;
   network n = network_of();
   const sl_graph *g = n.g;
-  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-           *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
   for (int stages = 2; stages <= LAYERS; stages++) {
-    const uint32_t all = ((uint32_t)1 << stages) - 1;
-    uint32_t used = 0, last = 1;
-    assert_ok(sl__stages_find(g, stages, 1, computes, keeps));
+    const sl_stage_set all = sl_stage_set_of(stages);
+    sl_stage_set used = 0, last = 1;
+    assert_ok(sl__stages_find(g, stages, 1, 1, computes, keeps, run, waits));
     for (int i = 0; i < g->n_nodes; i++) {
       const sl_node *node = g->node[i];
       assert_true(computes[i] && !(computes[i] & ~all));
@@ -93,20 +95,75 @@ static void layers_are_cut(void **state) {
         last = computes[i];
         used |= computes[i];
       }
-      if (node->op == &factor) assert_int_equal(computes[i], all);
-      if (node->op == &update) assert_int_equal(computes[i], keeps[node->in[0]]);
+      if (node->op == &factor) assert_true(computes[i] == all);
+      if (node->op == &update) assert_true(computes[i] == keeps[node->in[0]]);
+      if (strcmp(node->op->name, "toy_dw") == 0) assert_int_equal(waits[i], 1);
+      if (strcmp(node->op->name, "toy_dx") == 0 || node->phase != SL_PHASE_BACKWARD) assert_int_equal(waits[i], 0);
     }
-    assert_int_equal(used, all);
+    assert_true(used == all);
     for (int i = 0; i < LAYERS; i++) {
       assert_true(is_one(keeps[n.parameter[i]]));
-      assert_int_equal(keeps[n.state[i]], keeps[n.parameter[i]]);
+      assert_true(keeps[n.state[i]] == keeps[n.parameter[i]]);
       if (i > 0) assert_true(keeps[n.parameter[i]] >= keeps[n.parameter[i - 1]]);
     }
   }
-  assert_int_equal(sl__stages_find(g, 31, 1, computes, keeps), SL_EINVAL);
+  assert_int_equal(sl__stages_find(g, 31, 1, 1, computes, keeps, run, waits), SL_EINVAL);
   assert_non_null(strstr(sl_error(), "31 stages"));
-  free(computes), free(keeps);
+  free(computes), free(keeps), free(run), free(waits);
   sl_graph_destroy(n.g);
+}
+
+/* Twelve layers that take far longer than their messages: as many for each stage. */
+static void equal_layers_are_cut_equally(void **state) {
+  (void)state;
+  enum { EQUAL = 12, WIDTH = 1024 };
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, WIDTH), w[EQUAL], gradient[EQUAL];
+  char name[32];
+  for (int i = 0; i < EQUAL; i++) {
+    snprintf(name, sizeof name, "fc%d", i);
+    x = toy_layer(g, name, x, WIDTH);
+    snprintf(name, sizeof name, "fc%d.weight", i);
+    w[i] = sl_graph_find(g, name);
+  }
+  assert_ok(sl_gradient(g, toy_loss(g, x), w, EQUAL, gradient));
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
+  for (int stages = 2; stages <= EQUAL; stages++) {
+    if (EQUAL % stages) continue;
+    assert_ok(sl__stages_find(g, stages, 1, 1, computes, keeps, run, waits));
+    for (int i = 0; i < EQUAL; i++) assert_true(keeps[w[i]] == (sl_stage_set)1 << i * stages / EQUAL);
+  }
+  free(computes), free(keeps), free(run), free(waits);
+  sl_graph_destroy(g);
+}
+
+/* As many stages as a set can hold: a layer each. */
+static void a_hundred_and_twenty_eight_stages(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, 8);
+  char name[32];
+  for (int i = 0; i < SL_MAX_STAGES; i++) {
+    snprintf(name, sizeof name, "fc%d", i);
+    x = toy_layer(g, name, x, 8);
+  }
+  assert_ok(sl_graph_status(g));
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps), all = 0;
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
+  assert_ok(sl__stages_find(g, SL_MAX_STAGES, 1, 1, computes, keeps, run, waits));
+  for (int i = 0; i < SL_MAX_STAGES; i++) {
+    snprintf(name, sizeof name, "fc%d.weight", i);
+    assert_true(keeps[sl_graph_find(g, name)] == (sl_stage_set)1 << i);
+    all |= keeps[sl_graph_find(g, name)];
+  }
+  assert_true(all == sl_stage_set_of(SL_MAX_STAGES) && !(all + 1));
+  free(computes), free(keeps), free(run), free(waits);
+  sl_graph_destroy(g);
 }
 
 /* Two stages of two ranks: both ranks compute what is not divided, and of four folds the first one has the first two.
@@ -123,56 +180,29 @@ static void folds_are_divided(void **state) {
   }
   sl_value loss = toy_loss(g, x);
   int n = 0;
-  assert_ok(sl_fold(&g, 4, &loss, 1));
+  assert_ok(sl_fold(&g, 4, SL_NONE, &loss, 1));
   for (sl_value v = 0; v < g->n_values; v++)
     if (g->value[v]->role == SL_ROLE_PARAMETER) parameter[n++] = v;
   assert_int_equal(n, 16);
   assert_ok(sl_gradient(g, loss, parameter, n, gradient));
-  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-           *keeps = calloc((size_t)g->n_values, sizeof *keeps);
-  assert_ok(sl__stages_find(g, 4, 2, computes, keeps));
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
+  assert_ok(sl__stages_find(g, 4, 2, 1, computes, keeps, run, waits));
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     if (node->n_in == 0 || node->op == &toy_total) continue;
-    const uint32_t stage = strcmp(node->name, "fc2") < 0 ? 0 : 2; /* its first rank */
-    const uint32_t first = node->fold.from<2, second = node->fold.to> 2;
+    const sl_stage_set stage = strcmp(node->name, "fc2") < 0 ? 0 : 2; /* its first rank */
+    const sl_stage_set first = node->fold.from<2, second = node->fold.to> 2;
     assert_int_equal(computes[i], (first | second << 1) << stage);
   }
   for (int k = 0; k < n; k++) {
     const char *p = g->value[parameter[k]]->name;
     assert_int_equal(keeps[parameter[k]], 1u << ((strncmp(p, "fc2", 3) < 0 ? 0 : 2) + (strchr(p, '@')[1] >= '2')));
   }
-  free(computes), free(keeps);
+  free(computes), free(keeps), free(run), free(waits);
   sl_graph_destroy(g);
-}
-
-static void the_timetable_goes_forward(void **state) {
-  (void)state;
-  for (int order = 0; order < SL_PIPE_ORDERS; order++)
-    for (int stages = 1; stages <= MOST_STAGES; stages++)
-      for (int parts = 1; parts <= MOST_PARTS; parts++)
-        for (int s = 0; s < stages; s++) {
-          int forward[MOST_PARTS], backward[MOST_PARTS], taken[2 * MOST_PARTS] = {0};
-          sl__stage_turns((sl_pipe_order)order, stages, s, parts, forward, backward);
-          for (int m = 0; m < parts; m++) {
-            taken[forward[m]]++, taken[backward[m]]++;
-            assert_true(forward[m] < backward[m]);
-            if (m > 0) assert_true(forward[m] > forward[m - 1] && backward[m] > backward[m - 1]);
-            /* Values of so many micro-batches are held when this forward pass ends. */
-            int held = 0;
-            for (int k = 0; k <= m; k++) held += backward[k] > forward[m];
-            assert_true(held <= (order == SL_PIPE_1F1B ? stages - s : parts));
-            if (order == SL_PIPE_GPIPE) assert_true(forward[m] < parts);
-            const int at = sl__stage_slot((sl_pipe_order)order, stages, s, parts, SL_PHASE_FORWARD, m),
-                      back = sl__stage_slot((sl_pipe_order)order, stages, s, parts, SL_PHASE_BACKWARD, m);
-            assert_true(at < back);
-            if (s + 1 == stages) continue;
-            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_FORWARD, m), at + 1);
-            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_BACKWARD, m),
-                             back - 1);
-          }
-          for (int t = 0; t < 2 * parts; t++) assert_int_equal(taken[t], 1);
-        }
 }
 
 /* One stage as the ranks would run it. */
@@ -181,6 +211,7 @@ typedef struct rank {
   sl_schedule *s;
   sl_memory *m;
   int *waits;             /* [nodes] predecessors that have not ended */
+  int *from, *next;       /* [nodes + 1] next[from[i]] ... next[from[i + 1] - 1] wait for node i */
   char *ended;            /* [nodes] */
   int *pair[MOST_STAGES]; /* [peer] its messages to that stage, then those from it, in the order of declaration */
   int n_sent[MOST_STAGES], n_got[MOST_STAGES], sent[MOST_STAGES], got[MOST_STAGES];
@@ -220,10 +251,19 @@ static void list_sums(rank *r) {
   }
 }
 
+static void list_successors(rank *r) {
+  const sl_schedule *s = r->s;
+  int *at = r->from = calloc((size_t)s->n + 2, sizeof *r->from);
+  r->next = malloc(((size_t)s->from[s->n] + 1) * sizeof *r->next);
+  for (int k = 0; k < s->from[s->n]; k++) at[s->before[k] + 2]++;
+  for (int i = 0; i < s->n; i++) at[i + 2] += at[i + 1];
+  for (int i = 0; i < s->n; i++)
+    for (int k = s->from[i]; k < s->from[i + 1]; k++) r->next[at[s->before[k] + 1]++] = i;
+}
+
 static void end(rank *r, int node) {
   r->ended[node] = 1;
-  for (int i = 0; i < r->s->n; i++)
-    for (int k = r->s->from[i]; k < r->s->from[i + 1]; k++) r->waits[i] -= r->s->before[k] == node;
+  for (int k = r->from[node]; k < r->from[node + 1]; k++) r->waits[r->next[k]]--;
 }
 
 /* Ends what the ranks of stage s do together, if all of them have begun it; returns how many tasks ended. */
@@ -271,18 +311,25 @@ static int carry_out(rank *all, int stages, int each) {
 
 /* Rank d of `each` ranks of stage s. */
 static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *p, sl_pipe_order order, int stages,
-                    int s, int each, int d) {
+                    int s, int each, int d, int chunks) {
   rank r = {0};
   int first[MOST_EACH + 1];
   for (int k = 0; k <= each; k++) first[k] = k * plan->leaves / each;
-  const sl_division mine = {
-      .rank = d, .ranks = each, .first = first, .stage = s, .stages = stages, .tensor = p->tensor, .order = order};
+  const sl_division mine = {.rank = d,
+                            .ranks = each,
+                            .first = first,
+                            .stage = s,
+                            .stages = stages,
+                            .tensor = p->tensor,
+                            .order = order,
+                            .chunks = chunks};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
   const sl_machine machine = sl_machine_default(2, 1, 0);
   assert_ok(sl_schedule_create(r.g, NULL, &plan->tiles, &machine, &r.s));
   assert_ok(sl_memory_plan(r.g, r.s, NULL, 0, &r.m)); /* shares as much as it can */
   r.waits = calloc((size_t)r.g->n_nodes, sizeof *r.waits), r.ended = calloc((size_t)r.g->n_nodes, 1);
   for (int i = 0; i < r.g->n_nodes; i++) r.waits[i] = r.s->from[i + 1] - r.s->from[i];
+  list_successors(&r);
   list_messages(&r, stages, d);
   list_sums(&r);
   return r;
@@ -290,28 +337,68 @@ static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *
 
 static void release(rank *r, int stages) {
   for (int peer = 0; peer < stages; peer++) free(r->pair[peer]);
-  free(r->waits), free(r->ended), free(r->sum);
+  free(r->waits), free(r->ended), free(r->sum), free(r->from), free(r->next);
   sl_memory_destroy(r->m), sl_schedule_destroy(r->s), sl_graph_destroy(r->g);
 }
 
-/* stages: of the pipeline times tensor, the ranks of each that divide the folds. */
-static void try_mesh(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts) {
+/* stages: of the pipeline times tensor, the ranks of each that divide the folds; zero: stage of ZeRO among the `each`
+ * ranks of one of these; chunks: runs of layers on each stage. */
+static void try_zero(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts, int zero,
+                     int chunks) {
   sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
-  const sl_placing how = {.ranks = each, .stages = stages, .tensor = tensor, .keep = &n->loss, .n_keep = 1};
+  const sl_placing how = {.ranks = each,
+                          .stages = stages,
+                          .tensor = tensor,
+                          .chunks = chunks,
+                          .keep = &n->loss,
+                          .n_keep = 1,
+                          .zero = zero,
+                          .window = parts == 1}; /* then each use fetches anew */
   sl_placements *p;
   rank all[MOST_STAGES * MOST_EACH];
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_placements_create(n->g, &how, &p));
-  for (int r = 0; r < stages * each; r++) all[r] = rank_of(n, &plan, p, order, stages, r % stages, each, r / stages);
+  for (int r = 0; r < stages * each; r++)
+    all[r] = rank_of(n, &plan, p, order, stages, r % stages, each, r / stages, chunks);
   const int left = carry_out(all, stages, each);
   if (left)
-    fail_msg("%d x %d ranks, %d in a stage, %d micro-batches, order %d: %d tasks wait for ever", each, stages, tensor,
-             parts, order, left);
+    fail_msg("%d x %d ranks, %d in a stage, %d micro-batches, order %d, zero %d, %d chunks: %d tasks wait for ever",
+             each, stages, tensor, parts, order, zero, chunks, left);
   for (int r = 0; r < stages * each; r++) {
     assert_true(sl_spread_whole(all[r].g, n->loss) != SL_NONE); /* every stage has the loss in the end */
     release(&all[r], stages);
   }
   sl_placements_destroy(p);
+}
+
+static void try_mesh(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts) {
+  try_zero(n, order, stages, tensor, each, parts, SL_ZERO_NONE, 1);
+  if (each == 1 || parts > 2) return; /* more passes fetch as two do */
+  try_zero(n, order, stages, tensor, each, parts, SL_ZERO_STATE, 1);
+  try_zero(n, order, stages, tensor, each, parts, SL_ZERO_PARAMETERS, 1);
+}
+
+/* Each parameter and its state lie on the stage that reads it, there on one rank, and the ranks of a stage have about
+ * as many bytes. */
+static void owners_are_found_in_each_stage(void **state) {
+  (void)state;
+  network n = network_of();
+  const int stages = 3, each = 2;
+  sl_placements *p;
+  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = each, .stages = stages, .zero = SL_ZERO_PARAMETERS}, &p));
+  for (int i = 0; i < LAYERS; i++) {
+    assert_int_equal(p->value[n.parameter[i]].kind, SL_PLACE_OWNED);
+    assert_int_equal(p->value[n.state[i]].rank, p->value[n.parameter[i]].rank);
+    assert_true(p->keeps[n.state[i]] == p->keeps[n.parameter[i]]);
+  }
+  for (int i = 0; i < p->n_transfers; i++) { /* fetched where it is read, and there from the owner */
+    const sl_transfer *t = &p->transfer[i];
+    if (t->kind != SL_TRANSFER_COPY || !t->fetched) continue;
+    assert_true(t->stages == p->computes[t->since]);
+    assert_true(sl_placement_equal(t->have, p->value[t->value]));
+  }
+  sl_placements_destroy(p);
+  sl_graph_destroy(n.g);
 }
 
 static void no_stage_is_left_waiting(void **state) {
@@ -322,6 +409,20 @@ static void no_stage_is_left_waiting(void **state) {
       for (int each = 1; each <= MOST_EACH; each++)
         for (int parts = 1; parts <= MOST_PARTS / each; parts++)
           if (MOST_PARTS % parts == 0) try_mesh(&n, (sl_pipe_order)order, stages, 1, each, parts);
+  sl_graph_destroy(n.g);
+}
+
+/* Several runs of layers on each stage. */
+static void no_run_is_left_waiting(void **state) {
+  (void)state;
+  network n = network_of();
+  for (int order = 0; order < SL_PIPE_ORDERS; order++)
+    for (int stages = 2; stages <= 3; stages++)
+      for (int chunks = 2; stages * chunks <= LAYERS; chunks++)
+        for (int each = 1; each <= 2; each++)
+          for (int parts = stages; parts <= MOST_PARTS / each; parts += stages)
+            for (int zero = 0; zero <= 3 * (each > 1); zero += 3)
+              if (MOST_PARTS % parts == 0) try_zero(&n, (sl_pipe_order)order, stages, 1, each, parts, zero, chunks);
   sl_graph_destroy(n.g);
 }
 
@@ -345,7 +446,7 @@ static network network_in_folds(int folds, sl_recompute recompute) {
     sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 0);
   }
   n.loss = toy_loss(n.g, x);
-  assert_ok(sl_fold(&n.g, folds, &n.loss, 1));
+  assert_ok(sl_fold(&n.g, folds, SL_NONE, &n.loss, 1));
   for (sl_value v = 0; v < n.g->n_values; v++)
     if (n.g->value[v]->role == SL_ROLE_PARAMETER) parameter[count++] = v;
   assert_ok(sl_gradient(n.g, n.loss, parameter, count, gradient));
@@ -388,7 +489,7 @@ static void one_forward_one_backward_takes_less_memory(void **state) {
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .stages = 2}, &p));
   for (int order = 0; order < SL_PIPE_ORDERS; order++) {
-    rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0, 1, 0);
+    rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0, 1, 0, 1);
     bytes[order] = r.m->temporaries;
     release(&r, 2);
   }
@@ -400,9 +501,12 @@ static void one_forward_one_backward_takes_less_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layers_are_cut),
+      cmocka_unit_test(equal_layers_are_cut_equally),
+      cmocka_unit_test(a_hundred_and_twenty_eight_stages),
       cmocka_unit_test(folds_are_divided),
-      cmocka_unit_test(the_timetable_goes_forward),
+      cmocka_unit_test(owners_are_found_in_each_stage),
       cmocka_unit_test(no_stage_is_left_waiting),
+      cmocka_unit_test(no_run_is_left_waiting),
       cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
       cmocka_unit_test(one_forward_one_backward_takes_less_memory),
   };

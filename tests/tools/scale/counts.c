@@ -32,6 +32,18 @@ typedef struct plan {
   sl__scaling s;
 } plan;
 
+static sl_status points_of_mesh(plan *p, const char *nodes, const char *mesh, int64_t batch) {
+  *p = (plan){.o = {.node_list = (char *)nodes,
+                    .mesh = (char *)mesh,
+                    .ranks_per_node = 1,
+                    .batch = batch,
+                    .leaves = -1,
+                    .micro_batches = -1,
+                    .shards = -1}};
+  p->s = (sl__scaling){.o = &p->o, .model = &p->model, .simulated = 1};
+  return sl__scale_points(&p->s);
+}
+
 static sl_status points(plan *p, const char *nodes, int64_t batch, int64_t leaves, int weak) {
   *p = (plan){.o = {.node_list = (char *)nodes,
                     .ranks_per_node = 1,
@@ -79,7 +91,27 @@ static void weak(void **state) {
   free(p.s.is.point);
 }
 
+/* Ranks that share samples share leaves: four micro-batches for each of two stages, on 1, 2 and 4 data ranks. */
+static void meshes(void **state) {
+  (void)state;
+  plan p;
+  assert_int_equal(points_of_mesh(&p, "2,4,8", "pipe=2", 64), SL_OK);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(p.s.is.point[i].data, 1 << i);
+    assert_int_equal(p.s.is.point[i].leaves, 32);
+  }
+  free(p.s.is.point);
+  assert_int_equal(points_of_mesh(&p, "2,4,8", "pipe=2", 8),
+                   SL_OK); /* no sample for 32 leaves: two for each data rank */
+  assert_int_equal(p.s.is.point[0].leaves, 8);
+  free(p.s.is.point);
+  assert_int_equal(points_of_mesh(&p, "2,3", "pipe=2", 64), SL_EINVAL);
+  assert_non_null(strstr(sl_error(), "this job has 3"));
+  free(p.s.is.point);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(strong), cmocka_unit_test(weak)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(strong), cmocka_unit_test(weak),
+                                     cmocka_unit_test(meshes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* What the ranks of a job do together. */
-#include "tools/run/ranks.h"
+#include "tools/ranks/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,7 +240,7 @@ void sl__ranks_forget(const sl__ranks *r, sl_store *store, const sl_graph *model
   }
 }
 
-/* Whether all ranks get here soon; if so, all have failed alike. */
+/* Whether all ranks reach this call soon. If so, all have failed alike. */
 static int all_fail(const sl__ranks *r) {
   const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank prints first */
   MPI_Request request;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "tasks/starpu/program.h"
-#include "tools/run/ranks.h"
+#include "tools/ranks/ranks.h"
 
 typedef struct sl__balance {
   sl__ranks *ranks;

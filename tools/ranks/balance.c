@@ -1,6 +1,6 @@
-/* Divides leaves among ranks: as listed, or by measured task times. Step times would not do: on every rank a step takes
- * as long as on the slowest, while task times show which rank is slow. */
-#include "tools/run/balance.h"
+/* Divides leaves among ranks: as listed, or by measured task times. Step times are no use: on every rank a step takes
+ * as long as on the slowest rank. Task times show which rank is slow. */
+#include "tools/ranks/balance.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Figure: what the guards against failures cost. Steps of lenet (batch 64) and gpt2-nano (batch 2) on one rank of one
+# worker and on two ranks, with the watch (--stall-timeout) and without, in turn (A B B A), ROUNDS (10) times, STEPS
+# steps each (lenet 100, gpt2-nano 8). Of each run counts the median step, of the rounds the median ratio. (The step
+# that a tenth of the steps are faster than differs more between runs.) Target: 1.01. Needs a quiet machine.
+# OLD: another starling, compared with this one in the same way.
+set -u
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+starling=${STARLING:-$top/build/starling}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }
+launcher=${MPIEXEC:-$(command -v mpiexec.mpich)} export STARPU_SILENT=1
+missed=0
+step() { # program, ranks, model, steps, options: seconds
+  local program=$1 ranks=$2 model=$3 steps=$4
+  shift 4
+  ${launcher:+"$launcher" -n "$ranks"} "$program" bench "$model" --workers 1 --gpus 0 --sched eager --steps "$steps" --no-measure --json "$@" \
+    2>/dev/null </dev/null | jq .step_s
+}
+compare() { # name, ranks, model, steps, what the second run has in place of the watch: program and options
+  local name=$1 ranks=$2 model=$3 steps=$4 other=$5 a b ratios=''
+  shift 5
+  local size='--batch 64'
+  [ "$model" = lenet ] || size='--batch 2'
+  for _ in $(seq "${ROUNDS:-10}"); do
+    # shellcheck disable=SC2086 # two words
+    a=$(step "$starling" "$ranks" "$model" "$steps" $size) b=$(step "$other" "$ranks" "$model" "$steps" $size "$@")
+    # shellcheck disable=SC2086
+    b="$b $(step "$other" "$ranks" "$model" "$steps" $size "$@")" a="$a $(step "$starling" "$ranks" "$model" "$steps" $size)"
+    ratios="$ratios $(echo "$a $b" | awk '{ print ($1 + $2) / ($3 + $4) }')"
+  done
+  # shellcheck disable=SC2086 # words
+  printf '%s\n' $ratios | sort -n | awk -v name="$name" '
+    { x[NR] = $1 }
+    END {
+      m = NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2
+      printf "%-52s target %-8s value %-8.3f %s (rounds: %.3f to %.3f)\n", name, "1.01", m, m <= 1.01 ? "met" : "MISSED", x[1], x[NR]
+      exit m > 1.01
+    }' || missed=1
+}
+for model in lenet gpt2-nano; do
+  steps=${STEPS:-$([ $model = lenet ] && echo 100 || echo 8)}
+  for ranks in 1 2; do
+    compare "$model, $ranks rank(s): with the watch over without" "$ranks" "$model" "$steps" "$starling" --stall-timeout 0
+  done
+  [ -z "${OLD:-}" ] || compare "$model, 1 rank: over $OLD" 1 "$model" "$steps" "$OLD"
+done
+exit $missed

@@ -1,0 +1,147 @@
+/* tools/mesh/predict.c: the times of messages and sums of a mesh's ranks on their nodes, by hand; the bytes of the node
+ * that needs most; the step of stages beside that of one rank. */
+#include "tools/mesh/predict.h"
+
+#include "models/models.h"
+#include "tests/support/scratch.h"
+
+static const double RANK = 1e9, SHARED = 1e10, LATENCY = 1e-3, NEAR = 1e-6;
+
+/* gpt2-nano of four layers on a mesh; `nodes` nodes have the same number of ranks each. */
+static sl__mesh_steps *predict(sl_network *network, sl__mesh mesh, int nodes, double adapters) {
+  sl_model *model;
+  const sl_model *listed;
+  sl_model_data data;
+  assert_ok(sl_model_find("gpt2-nano", &listed));
+  assert_ok(sl_model_sized(listed, "layers=4,width=32,heads=2", &model));
+  const sl_model_data wanted = {.length = 16};
+  model->family->data->usual(model, &wanted, &data);
+  sl_training training = model->training;
+  if (mesh.tensor > 1) training.folds = mesh.tensor;
+  sl_plan plan = {.batch = 16, .leaves = 8, .micro_batches = 4, .seed = 1};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_network_training(model, &data, &training, plan.batch, network));
+  const int ranks = mesh.data * sl__mesh_sharing(&mesh);
+  const sl__mesh_job job = {.logical = network->graph,
+                            .plan = &plan,
+                            .mesh = mesh,
+                            .keep = &network->loss,
+                            .n_keep = 1,
+                            .machine = sl_machine_default(1, 1, 0),
+                            .joined = {.ranks = ranks,
+                                       .nodes = nodes,
+                                       .shared = SHARED,
+                                       .shared_latency = NEAR,
+                                       .latency = LATENCY,
+                                       .network = RANK,
+                                       .congestion = 1,
+                                       .adapters = adapters}};
+  sl__mesh_steps *steps;
+  assert_ok(sl__mesh_predict(&job, &steps));
+  free(model);
+  return steps;
+}
+
+static void release(sl__mesh_steps *steps, sl_network *network) {
+  sl__mesh_steps_destroy(steps);
+  sl_network_destroy(network);
+}
+
+static double bytes_of(const sl__mesh_step *s, int node) {
+  double bytes = 0;
+  for (int k = 0; k < s->step->node[node]->n_in; k++)
+    bytes += (double)sl_value_bytes(s->step->value[s->step->node[node]->in[k]]);
+  return bytes;
+}
+
+/* Checks all messages between two ranks; returns their number. */
+static int check_messages(const sl__mesh_steps *steps, int a, int b, double latency, double rate) {
+  const sl__mesh_step *s = &steps->rank[a];
+  int n = 0;
+  for (int k = 0; k < s->exchanges; k++) {
+    if (s->exchange[k].peer != b) continue;
+    assert_near(s->exchange[k].seconds, latency + bytes_of(s, s->exchange[k].node) / rate, 1e-12);
+    n++;
+  }
+  return n;
+}
+
+/* Four ranks on two nodes: the tensor ranks of a stage share one, and its adapters have the rate of one and a half
+ * ranks, so two that send at once have three quarters each. */
+static void messages_cross_nodes(void **state) {
+  (void)state;
+  sl_network network;
+  sl__mesh_steps *steps = predict(&network, (sl__mesh){.data = 1, .pipe = 2, .tensor = 2}, 2, 1.5 * RANK);
+  assert_int_equal(steps->n, 4);
+  assert_true(check_messages(steps, 0, 1, NEAR, SHARED) > 0);
+  assert_true(check_messages(steps, 2, 3, NEAR, SHARED) > 0);
+  assert_true(check_messages(steps, 0, 2, LATENCY + 1e-6, 0.75 * RANK) > 0);
+  assert_true(steps->joint->exposed > 0);
+  assert_near(steps->seconds, steps->joint->makespan, 0);
+  assert_true(steps->bound > 0 && steps->bound <= steps->seconds);
+  release(steps, &network);
+  steps = predict(&network, (sl__mesh){.data = 1, .pipe = 2, .tensor = 2}, 1, RANK);
+  assert_true(check_messages(steps, 0, 2, NEAR, SHARED) > 0);
+  release(steps, &network);
+}
+
+/* Two stages of two ranks each, rank r in stage r mod 2, on nodes of two: the ranks of a stage are on both nodes, and
+ * the two stages sum at the same time. Reduce-scatter and allgather of half of the bytes. */
+static void stages_sum_at_the_same_time(void **state) {
+  (void)state;
+  sl_network network;
+  sl__mesh_steps *steps = predict(&network, (sl__mesh){.data = 2, .pipe = 2, .tensor = 1}, 2, RANK);
+  int sums = 0;
+  for (int r = 0; r < 2; r++)
+    for (int k = 0; k < steps->rank[r].exchanges; k++) {
+      const sl_mesh_exchange *x = &steps->rank[r].exchange[k];
+      const sl__mesh_step *s = &steps->rank[r];
+      if (x->peer >= 0 || s->step->node[x->node]->n_in != 1) continue;
+      assert_near(x->seconds, 2 * (LATENCY + 1e-6 + bytes_of(s, x->node) / 2 / (RANK / 2)), 1e-12);
+      sums++;
+    }
+  assert_true(sums > 0);
+  release(steps, &network);
+}
+
+static double one(const sl__mesh_step *step, const void *arg) { return step->bytes + *(const double *)arg; }
+
+/* On nodes of two ranks: the one with the two largest. */
+static void a_node_takes_what_its_ranks_take(void **state) {
+  (void)state;
+  sl_network network;
+  const double beside = 1000;
+  sl__mesh_steps *steps = predict(&network, (sl__mesh){.data = 1, .pipe = 4, .tensor = 1}, 2, RANK);
+  const sl__mesh_step *r = steps->rank;
+  const double first = r[0].bytes + r[1].bytes, second = r[2].bytes + r[3].bytes;
+  assert_near(sl__mesh_node_bytes(steps, &(sl_interconnect){.ranks = 4, .nodes = 2}, one, &beside),
+              2 * beside + (first > second ? first : second), 1);
+  assert_near(sl__mesh_node_bytes(steps, &(sl_interconnect){.ranks = 4, .nodes = 1}, one, &beside),
+              4 * beside + first + second, 1);
+  release(steps, &network);
+}
+
+/* Stages compute what one rank does, and are faster, but not as many times as there are. */
+static void stages_share_the_work(void **state) {
+  (void)state;
+  sl_network network, same;
+  sl__mesh_steps *two = predict(&network, (sl__mesh){.data = 1, .pipe = 2, .tensor = 1}, 1, RANK),
+                 *four = predict(&same, (sl__mesh){.data = 1, .pipe = 4, .tensor = 1}, 1, RANK);
+  double flops[2] = {0};
+  for (int r = 0; r < 2; r++) flops[0] += two->rank[r].flops;
+  for (int r = 0; r < 4; r++) flops[1] += four->rank[r].flops;
+  assert_near(flops[0], flops[1], 0.01 * flops[0]);
+  assert_true(four->seconds < two->seconds && four->seconds > two->seconds / 2);
+  assert_true(four->joint->bubble > two->joint->bubble);
+  release(two, &network), release(four, &same);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(messages_cross_nodes),
+      cmocka_unit_test(stages_sum_at_the_same_time),
+      cmocka_unit_test(a_node_takes_what_its_ranks_take),
+      cmocka_unit_test(stages_share_the_work),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
