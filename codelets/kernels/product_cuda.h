@@ -15,6 +15,10 @@
  *     line(i)       what a thread keeps for the index i, which stays the same
  *     get<V>(line, i, piece, k, end, to)   to[0 .. V) = the elements (i, k ..) or (i .., k) of the piece; those beyond
  *                   the matrix or from k = end on may be anything; with PAIRS zeros from k = end on
+ *     PLAIN         whether the factor is a matrix in memory. Then it also has, for tiles that lie within the matrix:
+ *     even(i, side, piece)   whether a piece of `side` indices from i on can be read by walk() without checks
+ *     begin(i, piece, k), step()   address of an element, and from there to the one BK later in k
+ *     walk(address, to)   to[0 .. 4) = the elements from the address on
  *   P: PAIRS         whether numbers 2 i and 2 i + 1 of k are a pair
  *     count          number of pieces
  *     length(piece), numbers(piece)   number of k in one; without the zero that completes the last pair
@@ -36,15 +40,32 @@ static sl_status sl_cuda_either(bool wide, const LAUNCH &launch) {
 
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
 
+/* to[0 .. 4) = the numbers from p on. WIDE: p allows four at once. */
+template <bool WIDE, class T>
+static __device__ inline void sl_cuda_four(const T *p, float *to) {
+  if (WIDE) {
+    *(float4 *)to = sl_get4(p);
+    return;
+  }
+#pragma unroll
+  for (int v = 0; v < 4; v++) to[v] = sl_get(p + v);
+}
+
 /* Element (i, k) = p[i ld + k], of floats or sl_bf16; pieces begin at first(piece). WIDE: address and ld allow four
  * elements at once. */
 template <bool WIDE, class T, class P>
 struct sl_cuda_rows_of {
-  static constexpr bool ALONG_K = true;
+  static constexpr bool ALONG_K = true, PLAIN = true;
   const T *p;
   int64_t ld, count;
   P pieces;
   typedef const T *line_type;
+  __device__ bool even(int64_t i, int side, int piece) const {
+    return i + side <= count && (!WIDE || pieces.first(piece) % 4 == 0);
+  }
+  __device__ const T *begin(int64_t i, int piece, int k) const { return p + i * ld + pieces.first(piece) + k; }
+  __device__ int64_t step() const { return SL_CUDA_BK; }
+  static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return i < count ? p + i * ld : NULL; }
   template <int V>
   __device__ void get(line_type line, int64_t, int piece, int64_t k, int64_t end, float *to) const {
@@ -61,11 +82,15 @@ struct sl_cuda_rows_of {
 /* Element (i, k) = p[k ld + i]. */
 template <bool WIDE, class T, class P>
 struct sl_cuda_columns_of {
-  static constexpr bool ALONG_K = false;
+  static constexpr bool ALONG_K = false, PLAIN = true;
   const T *p;
   int64_t ld, count;
   P pieces;
   typedef const T *line_type;
+  __device__ bool even(int64_t i, int side, int) const { return i + side <= count; }
+  __device__ const T *begin(int64_t i, int piece, int k) const { return p + (pieces.first(piece) + k) * ld + i; }
+  __device__ int64_t step() const { return SL_CUDA_BK * ld; }
+  static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return p + i; }
   template <int V>
   __device__ void get(line_type line, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
@@ -128,18 +153,19 @@ struct sl_cuda_product_how {
  * memory [BK][SIDE + 4]. */
 template <class F, int SIDE, int THREADS>
 struct sl_cuda_loader {
-  static constexpr int EACH = SIDE * SL_CUDA_BK / THREADS, V = EACH < 4 ? EACH : 4, GROUPS = EACH / V;
-  static constexpr int ROW = SIDE + 4;
-  static_assert(GROUPS == 1, "a thread reads at most four elements at a time");
+  static constexpr int V = 4, ROW = SIDE + 4;
+  static_assert(SIDE * SL_CUDA_BK == V * THREADS, "a thread reads four elements at a time");
   typename F::line_type line;
   int64_t i;
   int k, at;
   __align__(16) float value[V];
-  __device__ void begin(const F &f, int64_t first, int thread) {
+  __device__ explicit sl_cuda_loader(int thread) {
     if (F::ALONG_K)
       at = thread / (SL_CUDA_BK / V), k = thread % (SL_CUDA_BK / V) * V;
     else
       k = thread / (SIDE / V), at = thread % (SIDE / V) * V;
+  }
+  __device__ void begin(const F &f, int64_t first) {
     i = first + at;
     line = f.line(i);
   }
@@ -156,80 +182,105 @@ struct sl_cuda_loader {
   }
 };
 
-/* A block computes TILE x TILE elements, a thread EACH x EACH of them. */
-template <int TILE, int EACH, class A, class B, class P, class C>
-__global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
+/* A block computes TILE x TILE elements, a thread DOWN x ACROSS of them, in groups of four neighbours. The lanes of a
+ * warp are 4 rows of 8 threads: they read 16 + 32 different numbers of shared memory for a group of each factor, 128
+ * bytes or fewer at a time. BLOCKS: how many blocks a multiprocessor has registers for. */
+template <int TILE, int DOWN, int ACROSS, int BLOCKS, class A, class B, class P, class C>
+__global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN && B::PLAIN ? BLOCKS : 1)
     sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {
-  constexpr int ACROSS = TILE / EACH, THREADS = ACROSS * ACROSS, GROUPS = EACH / 4;
+  constexpr int THREADS = TILE * TILE / (DOWN * ACROSS), WARPS_ACROSS = TILE / (8 * ACROSS);
   __shared__ float4 a_memory[2][SL_CUDA_BK][TILE / 4 + 1];
   __shared__ float4 b_memory[2][SL_CUDA_BK][TILE / 4 + 1];
   float(*as)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) a_memory;
   float(*bs)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) b_memory;
-  const int thread = (int)threadIdx.x, tx = thread % ACROSS, ty = thread / ACROSS;
+  const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
+  /* Where the thread's first group lies in the tile; the next ones are 16 rows and 32 columns on. */
+  const int down = warp / WARPS_ACROSS * (4 * DOWN) + lane / 8 * 4;
+  const int across = warp % WARPS_ACROSS * (8 * ACROSS) + lane % 8 * 4;
   const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
-  sl_cuda_loader<A, TILE, THREADS> load_a;
-  sl_cuda_loader<B, TILE, THREADS> load_b;
-  load_a.begin(a, m0, thread);
-  load_b.begin(b, n0, thread);
+  sl_cuda_loader<A, TILE, THREADS> load_a(thread);
+  sl_cuda_loader<B, TILE, THREADS> load_b(thread);
   const int first = how.from_piece + (how.parts ? (int)blockIdx.z : 0), last = how.parts ? first + 1 : how.pieces;
   for (int piece = first; piece < last; piece++) {
     const int64_t length = pieces.length(piece), numbers = pieces.numbers(piece);
-    float sum[EACH][EACH];
+    float sum[DOWN][ACROSS];
 #pragma unroll
-    for (int x = 0; x < EACH; x++) {
-      const int64_t n = n0 + (x / 4) * (4 * ACROSS) + tx * 4 + x % 4;
+    for (int x = 0; x < ACROSS; x++) {
+      const int64_t n = n0 + across + x / 4 * 32 + x % 4;
       const float begin = how.start && piece == 0 && n < N ? how.start[n] : 0;
 #pragma unroll
-      for (int y = 0; y < EACH; y++) sum[y][x] = begin;
+      for (int y = 0; y < DOWN; y++) sum[y][x] = begin;
     }
-    load_a.read(a, piece, 0, numbers);
-    load_b.read(b, piece, 0, numbers);
-    load_a.write(as[0]);
-    load_b.write(bs[0]);
-    __syncthreads();
-    int now = 0;
-    for (int64_t k = 0; k < length; k += SL_CUDA_BK, now ^= 1) {
-      const bool more = k + SL_CUDA_BK < length;
-      if (more) {
-        load_a.read(a, piece, k + SL_CUDA_BK, numbers);
-        load_b.read(b, piece, k + SL_CUDA_BK, numbers);
-      }
-      auto step = [&](int i) {
-        __align__(16) float x[EACH], y[EACH];
+    /* The terms [from, to) of every chain; `rest`: not a multiple of BK of them. read(k) reads BK values from k on into
+     * registers. */
+    auto terms = [&](int from, int to, auto rest, auto read) {
+      auto step = [&](int now, int i) {
+        __align__(16) float x[ACROSS], y[DOWN];
 #pragma unroll
-        for (int g = 0; g < GROUPS; g++) {
-          *(float4 *)&y[4 * g] = *(const float4 *)&as[now][i][g * (4 * ACROSS) + ty * 4];
-          *(float4 *)&x[4 * g] = *(const float4 *)&bs[now][i][g * (4 * ACROSS) + tx * 4];
-        }
+        for (int g = 0; g < DOWN / 4; g++) *(float4 *)&y[4 * g] = *(const float4 *)&as[now][i][down + g * 16];
 #pragma unroll
-        for (int u = 0; u < EACH; u++)
+        for (int g = 0; g < ACROSS / 4; g++) *(float4 *)&x[4 * g] = *(const float4 *)&bs[now][i][across + g * 32];
 #pragma unroll
-          for (int v = 0; v < EACH; v++) sum[u][v] = sl_cuda_multiply_add<P::PAIRS>(y[u], x[v], sum[u][v]);
+        for (int u = 0; u < DOWN; u++)
+#pragma unroll
+          for (int v = 0; v < ACROSS; v++) sum[u][v] = sl_cuda_multiply_add<P::PAIRS>(y[u], x[v], sum[u][v]);
       };
-      /* A chain has exactly as many terms as its piece has numbers: one more term of zero could change the sign of a
-       * zero. The second number of a pair is added first. */
+      /* The second number of a pair is added first. */
       constexpr int turned = P::PAIRS ? 1 : 0;
-      if (more || length - k == SL_CUDA_BK) {
-#pragma unroll
-        for (int i = 0; i < SL_CUDA_BK; i++) step(i ^ turned);
-      } else {
-        for (int i = 0; i < (int)(length - k); i++) step(i ^ turned);
-      }
-      if (more) {
-        load_a.write(as[now ^ 1]);
-        load_b.write(bs[now ^ 1]);
-      }
+      read(from);
+      load_a.write(as[0]);
+      load_b.write(bs[0]);
       __syncthreads();
+      int now = 0;
+      for (int k = from; k < to; k += SL_CUDA_BK, now ^= 1) {
+        const bool more = k + SL_CUDA_BK < to;
+        if (more) read(k + SL_CUDA_BK);
+        if (!decltype(rest)::value || more || to - k == SL_CUDA_BK) {
+#pragma unroll
+          for (int i = 0; i < SL_CUDA_BK; i++) step(now, i ^ turned);
+        } else {
+          /* A chain has exactly as many terms as its piece has numbers: one more term of zero could change the sign of
+           * a zero. */
+#pragma unroll 1
+          for (int i = 0; i < to - k; i++) step(now, i ^ turned);
+        }
+        if (more) {
+          load_a.write(as[now ^ 1]);
+          load_b.write(bs[now ^ 1]);
+        }
+        __syncthreads();
+      }
+    };
+    int from = 0;
+    if constexpr (A::PLAIN && B::PLAIN) {
+      if (a.even(m0, TILE, piece) && b.even(n0, TILE, piece) && numbers >= SL_CUDA_BK) {
+        from = (int)numbers / SL_CUDA_BK * SL_CUDA_BK;
+        auto *pa = a.begin(m0 + load_a.at, piece, load_a.k);
+        auto *pb = b.begin(n0 + load_b.at, piece, load_b.k);
+        terms(0, from, std::false_type(), [&](int) {
+          a.walk(pa, load_a.value);
+          b.walk(pb, load_b.value);
+          pa += a.step(), pb += b.step();
+        });
+      }
+    }
+    if (from < length) {
+      load_a.begin(a, m0);
+      load_b.begin(b, n0);
+      terms(from, (int)length, std::true_type(), [&](int k) {
+        load_a.read(a, piece, k, numbers);
+        load_b.read(b, piece, k, numbers);
+      });
     }
     const bool add = !how.parts && (piece > 0 || how.add);
 #pragma unroll
-    for (int u = 0; u < EACH; u++) {
-      const int64_t m = m0 + (u / 4) * (4 * ACROSS) + ty * 4 + u % 4;
+    for (int u = 0; u < DOWN; u++) {
+      const int64_t m = m0 + down + u / 4 * 16 + u % 4;
       if (m >= M) continue;
       float *row = how.parts ? how.parts + ((int64_t)blockIdx.z * M + m) * N : c.line(m);
 #pragma unroll
-      for (int g = 0; g < GROUPS; g++) {
-        const int64_t n = n0 + g * (4 * ACROSS) + tx * 4;
+      for (int g = 0; g < ACROSS / 4; g++) {
+        const int64_t n = n0 + across + g * 32;
         if (how.wide && n + 4 <= N) {
           float4 s = make_float4(sum[u][4 * g], sum[u][4 * g + 1], sum[u][4 * g + 2], sum[u][4 * g + 3]);
           if (add) {
@@ -275,10 +326,10 @@ static sl_status sl_cuda_product_launch(sl_cuda *cuda, const char *operation, in
   const unsigned deep = how.parts ? (unsigned)how.pieces : 1;
   if (sl_cuda_product_large(M, N, deep)) {
     dim3 grid((unsigned)((M + 127) / 128), (unsigned)((N + 127) / 128), deep);
-    sl_cuda_product_kernel<128, 8><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+    sl_cuda_product_kernel<128, 8, 8, 2><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
   } else {
     dim3 grid((unsigned)((M + 63) / 64), (unsigned)((N + 63) / 64), deep);
-    sl_cuda_product_kernel<64, 4><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+    sl_cuda_product_kernel<64, 8, 4, 4><<<grid, 128, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
   }
   return sl_cuda_launched(operation);
 }

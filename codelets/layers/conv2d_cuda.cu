@@ -81,7 +81,7 @@ __device__ inline void advance(const channel_pieces<T> &p, const taps &t, int pi
 /* Element (pixel, k) of conv2d and conv2d_dx. */
 template <class T>
 struct pixels_by_tap {
-  static constexpr bool ALONG_K = true;
+  static constexpr bool ALONG_K = true, PLAIN = false;
   images<T> x;
   int64_t count;
   channel_pieces<T> pieces;
@@ -101,7 +101,7 @@ struct pixels_by_tap {
 /* Element (filter, k) of conv2d: filters [n, taps, C]. */
 template <class T>
 struct filters_by_tap {
-  static constexpr bool ALONG_K = true;
+  static constexpr bool ALONG_K = true, PLAIN = false;
   const T *w;
   int64_t n;
   int C;
@@ -122,7 +122,7 @@ struct filters_by_tap {
 /* Element (channel, k) of conv2d_dx: the pieces' channels are filters [O, positions, C]. */
 template <class T>
 struct channels_by_tap {
-  static constexpr bool ALONG_K = false;
+  static constexpr bool ALONG_K = false, PLAIN = false;
   const T *w;
   int O, C, positions;
   channel_pieces<T> pieces;
@@ -168,7 +168,7 @@ struct pixel_blocks {
 /* Element (filter, pixel) of conv2d_dw: dy [pixels, O]. */
 template <bool WIDE, class T>
 struct filters_by_pixel {
-  static constexpr bool ALONG_K = false;
+  static constexpr bool ALONG_K = false, PLAIN = false;
   const T *p;
   int64_t ld, count;
   pixel_blocks<T> pieces;
@@ -189,7 +189,7 @@ struct filters_by_pixel {
 /* Element (tap and channel, pixel) of conv2d_dw. */
 template <class T>
 struct taps_by_pixel {
-  static constexpr bool ALONG_K = false;
+  static constexpr bool ALONG_K = false, PLAIN = false;
   images<T> x;
   int64_t count, pixels; /* kernel^2 C; of the result */
   int kernel;

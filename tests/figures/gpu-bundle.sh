@@ -1,6 +1,6 @@
 #!/bin/sh
 # Figure: this build runs on a machine that has a GPU and CUDA but not the packages that Starling needs. Packs the
-# command, the test programs and the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the
+# command, the test programs that use GPUs and the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the
 # build folder (or the file named as argument), and starts every program from it in a chroot that has only glibc, a
 # shell and CUDA. On the other machine:
 #   tar xf starling-gpu.tar.xz; starling-gpu/run                        all test programs, closing with the counts
@@ -27,7 +27,8 @@ bundle=$work/starling-gpu
 mkdir -p "$bundle/lib" "$bundle/mpi"
 
 is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
-programs=$(cd "$build" && find starling tests examples -type f -perm -u+x ! -name '*.so*' 2>/dev/null | sort)
+programs=$(cd "$build" && find starling tests/codelets tests/models tests/runtime/machine tests/runtime/processors tests/tasks/starpu examples \
+  -type f -perm -u+x ! -name '*.so*' 2>/dev/null | sort)
 for program in $programs; do
   is_elf "$build/$program" || continue
   mkdir -p "$bundle/build/$(dirname "$program")"
@@ -78,7 +79,8 @@ echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
 RUN
 chmod +x "$bundle/run"
-(cd "$work" && tar cf - starling-gpu | xz -T0 -6 >"$output.new") && mv "$output.new" "$output"
+# Each program holds all kernels: a dictionary larger than a program keeps them once.
+(cd "$work" && tar cf - starling-gpu | xz --lzma2=preset=6,dict=128MiB >"$output.new") && mv "$output.new" "$output"
 
 missed=0
 figure() { # name, target, value, 1 when met
