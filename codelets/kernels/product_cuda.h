@@ -2,10 +2,10 @@
  * is one chain of fused multiply-adds over k, and the sums of the pieces are added in order. So the bits are the same
  * as on the CPU, and do not depend on tiles or on how many pieces run at once. For .cu files only.
  *
- * A block computes a tile of C. It reads BK values of k at a time from memory into registers. Meanwhile the threads
- * multiply the previous BK values, which lie in shared memory. Each thread owns EACH x EACH elements, in groups of four
- * neighbours, and reads shared memory by float4. If the tiles alone would leave multiprocessors idle, each piece runs
- * in blocks of its own (split-K), the sums of the pieces go to scratch memory, and another kernel adds them.
+ * A block computes a tile of C. It reads DEEP values of k at a time from memory into registers. Meanwhile the threads
+ * multiply the previous DEEP values, which lie in shared memory. Each thread owns a block of elements, in groups of
+ * four neighbours, and reads shared memory by float4. If the tiles alone would leave multiprocessors idle, each piece
+ * runs in blocks of its own (split-K), the sums of the pieces go to scratch memory, and another kernel adds them.
  *
  * Factors in bf16 are read as floats and multiplied by pairs in the order of product.h; denormals count as zero.
  *
@@ -17,7 +17,7 @@
  *                   the matrix or from k = end on may be anything; with PAIRS zeros from k = end on
  *     PLAIN         whether the factor is a matrix in memory. Then it also has, for tiles that lie within the matrix:
  *     even(i, side, piece)   whether a piece of `side` indices from i on can be read by walk() without checks
- *     begin(i, piece, k), step()   address of an element, and from there to the one BK later in k
+ *     begin(i, piece, k), step(n)   address of an element, and from there to the one n later in k
  *     walk(address, to)   to[0 .. 4) = the elements from the address on
  *   P: PAIRS         whether numbers 2 i and 2 i + 1 of k are a pair
  *     count          number of pieces
@@ -28,8 +28,6 @@
 
 #include "codelets/kernels/cuda.h"
 #include "codelets/kernels/product_sizes.h"
-
-enum { SL_CUDA_BK = 8 };
 
 /* Calls launch(std::true_type()) if `wide`, else launch(std::false_type()): chooses at run time between kernels that
  * differ in a template argument. */
@@ -64,7 +62,7 @@ struct sl_cuda_rows_of {
     return i + side <= count && (!WIDE || pieces.first(piece) % 4 == 0);
   }
   __device__ const T *begin(int64_t i, int piece, int k) const { return p + i * ld + pieces.first(piece) + k; }
-  __device__ int64_t step() const { return SL_CUDA_BK; }
+  __device__ int64_t step(int n) const { return n; }
   static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return i < count ? p + i * ld : NULL; }
   template <int V>
@@ -89,7 +87,7 @@ struct sl_cuda_columns_of {
   typedef const T *line_type;
   __device__ bool even(int64_t i, int side, int) const { return i + side <= count; }
   __device__ const T *begin(int64_t i, int piece, int k) const { return p + (pieces.first(piece) + k) * ld + i; }
-  __device__ int64_t step() const { return SL_CUDA_BK * ld; }
+  __device__ int64_t step(int n) const { return n * ld; }
   static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return p + i; }
   template <int V>
@@ -149,19 +147,20 @@ struct sl_cuda_product_how {
   bool wide;              /* rows of the result may be written by float4 */
 };
 
-/* Reads the part of one factor that a tile needs, SIDE indices by BK values of k, into registers, then into shared
- * memory [BK][SIDE + 4]. */
-template <class F, int SIDE, int THREADS>
+/* Reads the part of one factor that a tile needs, SIDE indices by DEEP values of k, into registers, then into shared
+ * memory [DEEP][SIDE + 4]. A thread reads four elements for each EIGHT values of k, so that the threads of a warp write
+ * to different banks. */
+template <class F, int SIDE, int DEEP, int THREADS>
 struct sl_cuda_loader {
-  static constexpr int V = 4, ROW = SIDE + 4;
-  static_assert(SIDE * SL_CUDA_BK == V * THREADS, "a thread reads four elements at a time");
+  static constexpr int V = 4, EIGHT = V * THREADS / SIDE, GROUPS = DEEP / EIGHT, ROW = SIDE + 4;
+  static_assert(EIGHT == 8 && DEEP % EIGHT == 0, "threads read groups of four elements of eight values of k");
   typename F::line_type line;
   int64_t i;
   int k, at;
-  __align__(16) float value[V];
+  __align__(16) float value[GROUPS][V];
   __device__ explicit sl_cuda_loader(int thread) {
     if (F::ALONG_K)
-      at = thread / (SL_CUDA_BK / V), k = thread % (SL_CUDA_BK / V) * V;
+      at = thread / (EIGHT / V), k = thread % (EIGHT / V) * V;
     else
       k = thread / (SIDE / V), at = thread % (SIDE / V) * V;
   }
@@ -170,36 +169,44 @@ struct sl_cuda_loader {
     line = f.line(i);
   }
   __device__ void read(const F &f, int piece, int64_t from, int64_t end) {
-    f.template get<V>(line, i, piece, from + k, end, value);
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) f.template get<V>(line, i, piece, from + k + g * EIGHT, end, value[g]);
+  }
+  template <class T>
+  __device__ void walk(const F &f, const T *p) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) f.walk(p + f.step(g * EIGHT), value[g]);
   }
   __device__ void write(float (*shared)[ROW]) const {
 #pragma unroll
-    for (int v = 0; v < V; v++)
-      if (F::ALONG_K)
-        shared[k + v][at] = value[v];
-      else
-        shared[k][at + v] = value[v];
+    for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        if (F::ALONG_K)
+          shared[g * EIGHT + k + v][at] = value[g][v];
+        else
+          shared[g * EIGHT + k][at + v] = value[g][v];
   }
 };
 
 /* A block computes TILE x TILE elements, a thread DOWN x ACROSS of them, in groups of four neighbours. The lanes of a
  * warp are 4 rows of 8 threads: they read 16 + 32 different numbers of shared memory for a group of each factor, 128
  * bytes or fewer at a time. BLOCKS: how many blocks a multiprocessor has registers for. */
-template <int TILE, int DOWN, int ACROSS, int BLOCKS, class A, class B, class P, class C>
-__global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN && B::PLAIN ? BLOCKS : 1)
+template <int TILE, int DOWN, int ACROSS, int DEEP, int BLOCKS, class A, class B, class P, class C>
+__global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN &&B::PLAIN ? BLOCKS : 1)
     sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {
   constexpr int THREADS = TILE * TILE / (DOWN * ACROSS), WARPS_ACROSS = TILE / (8 * ACROSS);
-  __shared__ float4 a_memory[2][SL_CUDA_BK][TILE / 4 + 1];
-  __shared__ float4 b_memory[2][SL_CUDA_BK][TILE / 4 + 1];
-  float(*as)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) a_memory;
-  float(*bs)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) b_memory;
+  __shared__ float4 a_memory[2][DEEP][TILE / 4 + 1];
+  __shared__ float4 b_memory[2][DEEP][TILE / 4 + 1];
+  float(*as)[DEEP][TILE + 4] = (float(*)[DEEP][TILE + 4]) a_memory;
+  float(*bs)[DEEP][TILE + 4] = (float(*)[DEEP][TILE + 4]) b_memory;
   const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
   /* Where the thread's first group lies in the tile; the next ones are 16 rows and 32 columns on. */
   const int down = warp / WARPS_ACROSS * (4 * DOWN) + lane / 8 * 4;
   const int across = warp % WARPS_ACROSS * (8 * ACROSS) + lane % 8 * 4;
   const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
-  sl_cuda_loader<A, TILE, THREADS> load_a(thread);
-  sl_cuda_loader<B, TILE, THREADS> load_b(thread);
+  sl_cuda_loader<A, TILE, DEEP, THREADS> load_a(thread);
+  sl_cuda_loader<B, TILE, DEEP, THREADS> load_b(thread);
   const int first = how.from_piece + (how.parts ? (int)blockIdx.z : 0), last = how.parts ? first + 1 : how.pieces;
   for (int piece = first; piece < last; piece++) {
     const int64_t length = pieces.length(piece), numbers = pieces.numbers(piece);
@@ -211,8 +218,8 @@ __global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN && B::P
 #pragma unroll
       for (int y = 0; y < DOWN; y++) sum[y][x] = begin;
     }
-    /* The terms [from, to) of every chain; `rest`: not a multiple of BK of them. read(k) reads BK values from k on into
-     * registers. */
+    /* The terms [from, to) of every chain; `rest`: not a multiple of DEEP of them. read(k) reads DEEP values from k on
+     * into registers. */
     auto terms = [&](int from, int to, auto rest, auto read) {
       auto step = [&](int now, int i) {
         __align__(16) float x[ACROSS], y[DOWN];
@@ -232,12 +239,12 @@ __global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN && B::P
       load_b.write(bs[0]);
       __syncthreads();
       int now = 0;
-      for (int k = from; k < to; k += SL_CUDA_BK, now ^= 1) {
-        const bool more = k + SL_CUDA_BK < to;
-        if (more) read(k + SL_CUDA_BK);
-        if (!decltype(rest)::value || more || to - k == SL_CUDA_BK) {
+      for (int k = from; k < to; k += DEEP, now ^= 1) {
+        const bool more = k + DEEP < to;
+        if (more) read(k + DEEP);
+        if (!decltype(rest)::value || more || to - k == DEEP) {
 #pragma unroll
-          for (int i = 0; i < SL_CUDA_BK; i++) step(now, i ^ turned);
+          for (int i = 0; i < DEEP; i++) step(now, i ^ turned);
         } else {
           /* A chain has exactly as many terms as its piece has numbers: one more term of zero could change the sign of
            * a zero. */
@@ -253,14 +260,14 @@ __global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN && B::P
     };
     int from = 0;
     if constexpr (A::PLAIN && B::PLAIN) {
-      if (a.even(m0, TILE, piece) && b.even(n0, TILE, piece) && numbers >= SL_CUDA_BK) {
-        from = (int)numbers / SL_CUDA_BK * SL_CUDA_BK;
+      if (a.even(m0, TILE, piece) && b.even(n0, TILE, piece) && numbers >= DEEP) {
+        from = (int)numbers / DEEP * DEEP;
         auto *pa = a.begin(m0 + load_a.at, piece, load_a.k);
         auto *pb = b.begin(n0 + load_b.at, piece, load_b.k);
         terms(0, from, std::false_type(), [&](int) {
-          a.walk(pa, load_a.value);
-          b.walk(pb, load_b.value);
-          pa += a.step(), pb += b.step();
+          load_a.walk(a, pa);
+          load_b.walk(b, pb);
+          pa += a.step(DEEP), pb += b.step(DEEP);
         });
       }
     }
@@ -326,10 +333,11 @@ static sl_status sl_cuda_product_launch(sl_cuda *cuda, const char *operation, in
   const unsigned deep = how.parts ? (unsigned)how.pieces : 1;
   if (sl_cuda_product_large(M, N, deep)) {
     dim3 grid((unsigned)((M + 127) / 128), (unsigned)((N + 127) / 128), deep);
-    sl_cuda_product_kernel<128, 8, 8, 2><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+    sl_cuda_product_kernel<128, 8, 8, A::ALONG_K ? 16 : 8, 2>
+        <<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
   } else {
     dim3 grid((unsigned)((M + 63) / 64), (unsigned)((N + 63) / 64), deep);
-    sl_cuda_product_kernel<64, 8, 4, 4><<<grid, 128, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+    sl_cuda_product_kernel<64, 8, 4, 16, 4><<<grid, 128, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
   }
   return sl_cuda_launched(operation);
 }

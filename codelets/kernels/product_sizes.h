@@ -21,7 +21,7 @@ static inline int64_t sl_cuda_tiles(int64_t M, int64_t N, int64_t side) {
 }
 /* Whether tiles of 128 x 128 are enough for the GPU, when `deep` pieces run at once; else they are 64 x 64. */
 static inline int sl_cuda_product_large(int64_t M, int64_t N, int64_t deep) {
-  return sl_cuda_tiles(M, N, 128) * deep >= SL_CUDA_TILES / 2;
+  return sl_cuda_tiles(M, N, 128) * deep >= 2 * SL_CUDA_TILES;
 }
 /* Number of pieces that run at once: 1 if the tiles are enough. */
 static inline int sl_cuda_product_at_once(int64_t M, int64_t N, int pieces) {

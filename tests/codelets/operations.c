@@ -113,6 +113,9 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
   a->row0 += from;
 }
 
+/* cuBLAS chooses another order of sums for other shapes; on a real GPU the bits then differ. */
+static int exact(const setting *s, sl_isa isa) { return s->c->exact && (int)isa != INTERPRET_GPU_FAST; }
+
 /* Runs the node in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const int64_t B = s->graph->batch, at[3] = {0, (2 * B + 2) / 3, B};
@@ -145,7 +148,7 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
     setting_compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
     const sl_value_info *info = setting_info(s, s->out[j]);
-    if (s->c->exact && info->scope == SL_SCOPE_SAMPLE &&
+    if (exact(s, isa) && info->scope == SL_SCOPE_SAMPLE &&
         memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
       fail_msg("output %d: other bits in two shards", j);
   }
@@ -218,7 +221,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
       for (int i = 0; i < CASE_INPUTS; i++) free(memory[i][0]), free(memory[i][1]);
     }
     for (int j = 0; j < s->c->n_out; j++) setting_compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
-    if (s->c->exact) same_bits(s, whole, "in row blocks");
+    if (exact(s, isa)) same_bits(s, whole, "in row blocks");
   }
 }
 

@@ -34,7 +34,7 @@ try() {
   [ $code = 0 ] || say "$name: exit code $code: $(grep -v '^#' "$log" | tail -n 1 | cut -c1-160)"
 }
 number() { grep -o "\"$1\": [-0-9.e+]*" "$log" | head -n 1 | sed 's/.*: //'; }
-greater() { awk -v a="${1:-0}" -v b="$2" 'BEGIN { print a + 0 >= b + 0 }'; }
+greater() { awk -v a="${1:-0}" -v b="$2" 'BEGIN { print (a + 0 >= b + 0) }'; }
 
 # ---- what machine ----------------------------------------------------------------------------------------------------
 nvidia-smi >"$out/nvidia-smi.txt" 2>&1
@@ -97,7 +97,7 @@ done
 if [ -n "${REHEARSE-}" ]; then
   networks='gpt2-nano,4,--size,layers=1+width=16+heads=2+positions=16,--length,8 resnet8,4,--size,width=4+blocks=1-1'
 else
-  networks='gpt2,32,--length,64 resnet50,64 gpt2-nano,64 lenet,1024 vit-b16,32'
+  networks='gpt2,32,--length,64 gpt2,4,--length,1024 resnet50,64 vit-b16,32 bert-base,32 gpt2-nano,64 lenet,1024'
 fi
 python=$(command -v python3 || true)
 [ -z "$python" ] || "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || python=
@@ -106,22 +106,43 @@ for entry in $networks; do
   set -- $(echo "$entry" | tr ',' ' ' | tr '+' ',')
   network=$1 batch=$2
   shift 2
-  ours=0
-  # The large networks with cuBLAS as well.
-  case $network in gpt2*|resnet*) hows='gpu both auto gpu-fast' ;; *) hows='gpu both auto' ;; esac
+  # One shard of all samples, for a GPU; then the plan by default, which has smaller tasks; with cuBLAS; in bf16.
+  one='--leaves 1 --shards 1'
+  hows='gpu fast default bf16 bf16-fast'
+  case $network in gpt2*|lenet) hows="$hows both" ;; esac
+  ours=0 narrow=0
   for how in $hows; do
-    kernels=exact
-    [ "$how" != gpu-fast ] || kernels=fast
-    try "speed-$network-$how" 150 starling bench "$network" --batch "$batch" "$@" --workers "${how%-fast}" --gpu-kernels $kernels --no-measure --json || continue
+    case $how in
+    gpu) options="$one --workers gpu" ;;
+    fast) options="$one --workers gpu --gpu-kernels fast" ;;
+    default) options='--workers gpu' ;;
+    bf16) options="$one --workers gpu --precision bf16" ;;
+    bf16-fast) options="$one --workers gpu --precision bf16 --gpu-kernels fast" ;;
+    both) options='--workers both' ;;
+    esac
+    # shellcheck disable=SC2086 # words
+    try "speed-$network-$batch-$how" 60 starling bench "$network" --batch "$batch" "$@" $options --no-measure --json || continue
     rate=$(number samples_per_s)
     figure "$network, batch $batch, $how, samples/s" - "${rate:-none}" -
-    [ "$how" = gpu ] && ours=${rate:-0}
+    [ "$how" = fast ] && ours=${rate:-0}
+    [ "$how" = bf16-fast ] && narrow=${rate:-0}
   done
   [ -n "$python" ] && [ -z "${REHEARSE-}" ] && [ "$(left)" -gt 60 ] || continue
-  timeout -k 10 150 "$python" "$here/peers/torch_speed.py" "$network" "$batch" 8 20 --device cuda >"$out/torch-$network.txt" 2>&1
-  theirs=$(awk 'END { print $1 + 0 }' "$out/torch-$network.txt")
-  figure "$network, PyTorch in fp32 on the GPU, samples/s" - "$theirs" -
-  figure "$network, times PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" -
+  length=
+  [ "${1-}" != --length ] || length="--length $2"
+  theirs='fp32 bf16'
+  [ "$network" != gpt2 ] || theirs='fp32 bf16 compiled' # which takes a minute
+  for how in $theirs; do
+    case $how in fp32) options= ;; bf16) options=--bf16 ;; compiled) options='--bf16 --compile' ;; esac
+    # shellcheck disable=SC2086 # words
+    timeout -k 10 90 "$python" "$here/peers/torch_speed.py" "$network" "$batch" 8 20 --device cuda $length $options >"$out/torch-$network-$batch-$how.txt" 2>&1
+    theirs=$(awk 'END { print $1 + 0 }' "$out/torch-$network-$batch-$how.txt")
+    figure "$network, batch $batch, PyTorch in $how, samples/s" - "$theirs" -
+    case $how in
+    fp32) figure "$network, batch $batch, fast beside PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" - ;;
+    bf16) figure "$network, batch $batch, bf16-fast beside PyTorch" - "$(awk -v a="$narrow" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" - ;;
+    esac
+  done
 done
 
 # ---- policies --------------------------------------------------------------------------------------------------------
