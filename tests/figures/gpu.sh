@@ -139,8 +139,8 @@ for entry in $networks; do
     theirs=$(awk 'END { print $1 + 0 }' "$out/torch-$network-$batch-$how.txt")
     figure "$network, batch $batch, PyTorch in $how, samples/s" - "$theirs" -
     case $how in
-    fp32) figure "$network, batch $batch, fast beside PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" - ;;
-    bf16) figure "$network, batch $batch, bf16-fast beside PyTorch" - "$(awk -v a="$narrow" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" - ;;
+    fp32) figure "$network, batch $batch, fast beside PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { if (b > 0) printf "%.2f", a / b; else printf "none" }')" - ;;
+    bf16) figure "$network, batch $batch, bf16-fast beside PyTorch" - "$(awk -v a="$narrow" -v b="$theirs" 'BEGIN { if (b > 0) printf "%.2f", a / b; else printf "none" }')" - ;;
     esac
   done
 done
