@@ -1,8 +1,8 @@
 #!/bin/sh
 # Figure: this build runs on a machine that has a GPU and CUDA but not the packages that Starling needs. Packs the
-# command, the test programs that use GPUs and the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the
-# build folder (or the file named as argument), and starts every program from it in a chroot that has only glibc, a
-# shell and CUDA. On the other machine:
+# command, the test programs that use GPUs and the libraries that they need, less glibc and CUDA, into
+# starling-gpu.tar.xz of the build folder (or the file named as argument), and starts every program from it in a chroot
+# that has only glibc, a shell and CUDA. On the other machine:
 #   tar xf starling-gpu.tar.xz; starling-gpu/run                        all test programs, closing with the counts
 #   starling-gpu/run tests/codelets/cuda                                one of them
 #   starling-gpu/run starling bench lenet                               the command
