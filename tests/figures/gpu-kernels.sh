@@ -1,9 +1,9 @@
 #!/bin/bash
 # Figure: nvcc's code of the CUDA kernels, for sm_80 and sm_90. For each source: number of kernels, most registers of
 # one, spilled bytes, and numbers of loads from memory and shared memory with 128, 64, 32 and fewer bits. Only attention
-# and linear may spill (docs/performance.md says why). Needs nvcc, cuobjdump and a build folder (BUILD), no GPU. NVCC, CUOBJDUMP:
-# the programs (a toolkit without the latter: pip has nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm); ARCHES: other
-# architectures; KERNELS: a pattern of sources, whose kernels are then listed.
+# and linear may spill (docs/performance.md says why). Needs nvcc, cuobjdump and a build folder (BUILD), no GPU. NVCC,
+# CUOBJDUMP: the programs (a toolkit without the latter: pip has nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm);
+# ARCHES: other architectures; KERNELS: a pattern of sources, whose kernels are then listed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
