@@ -189,9 +189,9 @@ struct sl_cuda_loader {
   }
 };
 
-/* A block computes TILE x TILE elements, a thread DOWN x ACROSS of them, in groups of four neighbours. The lanes of a
- * warp are 4 rows of 8 threads: they read 16 + 32 different numbers of shared memory for a group of each factor, 128
- * bytes or fewer at a time. BLOCKS: how many blocks a multiprocessor has registers for. */
+/* A block computes TILE x TILE elements, a thread DOWN x ACROSS of them, in groups of four neighbours. A warp is 4 rows
+ * of 8 threads: for a group of each factor it reads 16 and 32 numbers of shared memory, so at most 128 bytes at once.
+ * BLOCKS: number of blocks whose registers a multiprocessor must have room for. */
 template <int TILE, int DOWN, int ACROSS, int DEEP, int BLOCKS, class A, class B, class P, class C>
 __global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN &&B::PLAIN ? BLOCKS : 1)
     sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {

@@ -130,9 +130,9 @@ for entry in $networks; do
   [ -n "$python" ] && [ -z "${REHEARSE-}" ] && [ "$(left)" -gt 60 ] || continue
   length=
   [ "${1-}" != --length ] || length="--length $2"
-  theirs='fp32 bf16'
-  [ "$network" != gpt2 ] || theirs='fp32 bf16 compiled' # which takes a minute
-  for how in $theirs; do
+  peers='fp32 bf16'
+  [ "$network" != gpt2 ] || peers='fp32 bf16 compiled' # which takes a minute
+  for how in $peers; do
     case $how in fp32) options= ;; bf16) options=--bf16 ;; compiled) options='--bf16 --compile' ;; esac
     # shellcheck disable=SC2086 # words
     timeout -k 10 90 "$python" "$here/peers/torch_speed.py" "$network" "$batch" 8 20 --device cuda $length $options >"$out/torch-$network-$batch-$how.txt" 2>&1
