@@ -31,6 +31,8 @@ typedef struct sl_runtime_options {
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
+  double patience;        /* seconds that ready tasks may wait while no worker runs any, at least 10; on a busy machine
+                             six times that */
 } sl_runtime_options;
 
 sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K automatic */
@@ -101,6 +103,7 @@ const sl_share *sl_runtime_share(const sl_runtime *runtime);     /* cores of thi
 hwloc_topology_t sl_runtime_topology(const sl_runtime *runtime); /* borrowed */
 double sl_runtime_quota(const sl_runtime *runtime);              /* the cgroup's, in cores; 0: none */
 const char *sl_runtime_sched(const sl_runtime *runtime);         /* the policy in use */
+double sl_runtime_patience(const sl_runtime *runtime);           /* options->patience, at least 10 */
 sl_isa sl_runtime_isa(const sl_runtime *runtime);
 const char *sl_runtime_model_host(const sl_runtime *runtime); /* the machine name of StarPU's performance models */
 const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */

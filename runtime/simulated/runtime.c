@@ -184,6 +184,10 @@ double sl_runtime_quota(const sl_runtime *rt) {
   return 0;
 }
 const char *sl_runtime_sched(const sl_runtime *rt) { return rt->sched; }
+double sl_runtime_patience(const sl_runtime *rt) {
+  (void)rt;
+  return 0; /* simulations use SimGrid's clock */
+}
 sl_isa sl_runtime_isa(const sl_runtime *rt) {
   (void)rt;
   return SL_ISA_BASELINE;

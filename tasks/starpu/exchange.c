@@ -177,6 +177,11 @@ void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }
 
+int sl__exchange_lacks_data(const sl__task *t) {
+  bucket *b = t->task ? t->task->prologue_callback_pop_arg : NULL;
+  return b && atomic_load(&b->left) > 0;
+}
+
 sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }
 
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {

@@ -144,6 +144,11 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
 size_t sl__exchanges_bytes(const sl__exchanges *x) { return (void)x, 0; } /* beside the values that move */
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->sent; }
 
+int sl__exchange_lacks_data(const sl__task *t) {
+  const bucket *b = t->task ? t->task->prologue_callback_pop_arg : NULL;
+  return b && b->left > 0;
+}
+
 void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }

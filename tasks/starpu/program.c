@@ -580,9 +580,9 @@ void sl_program_forget_ahead(sl_program *p) {
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
   starpu_do_schedule(); /* some policies only schedule when asked */
-  const sl_status scheduled =
-      sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes, sl_runtime_sched(p->runtime));
-  if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
+  const sl_status scheduled = sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes,
+                                           sl_runtime_sched(p->runtime), sl_runtime_patience(p->runtime));
+  if (scheduled != SL_OK) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
   p->in_flight = 0; /* StarPU may still begin copies for tasks that ran elsewhere; they count */

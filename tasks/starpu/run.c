@@ -5,9 +5,11 @@
 #include <config.h>
 #include <limits.h>
 #include <starpu.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "tasks/starpu/codelet.h"
+#include "tasks/starpu/exchange.h"
 #include "tasks/starpu/starved.h"
 
 static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
@@ -36,14 +38,16 @@ void sl__run_end(sl__task *t) {
 
 static int state_of(const sl__task *t) { return atomic_load_explicit(&t->state, memory_order_acquire); }
 
-/* Number of ready tasks that no worker has started, and the first of them; 0 while some kernel runs. */
+/* Number of ready tasks that no worker has started, with the exchanges whose data StarPU has not brought to host
+ * memory, and the first of them; 0 while some kernel runs or some exchange is under way. */
 static int left_lying(const sl__task *task, const int *order, int n, const sl__task **first) {
   int lying = 0;
   for (int k = 0; k < n; k++) {
     const sl__task *t = &task[order[k]];
-    int ready = !t->exchange && state_of(t) == SL__WAITING;
+    int ready = state_of(t) == SL__WAITING;
     if (!t->exchange && state_of(t) == SL__BEGUN) return 0;
     for (int i = 0; ready && i < t->n_before; i++) ready = state_of(&task[t->before[i]]) == SL__ENDED;
+    if (ready && t->exchange && !sl__exchange_lacks_data(t)) return 0;
     if (ready && lying++ == 0) *first = t;
   }
   return lying;
@@ -88,11 +92,33 @@ static const char *status_of(const sl__task *t) {
   }
 }
 
-static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds) {
+/* Where StarPU has a task's data: for each of its buffers the memory nodes (0: host memory) with a valid copy, and
+ * those that a copy is on its way to. */
+static const char *places_of(const sl__task *t, char *text, size_t size) {
+  size_t used = 0;
+  const int buffers = t->task && t->task->cl ? STARPU_TASK_GET_NBUFFERS(t->task) : 0, most = 6;
+  text[0] = 0;
+  for (int i = 0; i < buffers && i < most && starpu_is_initialized(); i++) {
+    used += (size_t)snprintf(text + used, size - used, "%s data %d", i ? ";" : " Memory nodes:", i);
+    for (unsigned node = 0; node < starpu_memory_nodes_get_count() && used < size; node++) {
+      int allocated = 0, valid = 0, requested = 0;
+      starpu_data_query_status(STARPU_TASK_GET_HANDLE(t->task, i), (int)node, &allocated, &valid, &requested);
+      if (allocated || valid || requested)
+        used += (size_t)snprintf(text + used, size - used, ", %u%s%s", node, valid ? " valid" : " allocated",
+                                 requested ? " on its way" : "");
+    }
+    if (used >= size) break;
+  }
+  return text;
+}
+
+/* starving: seconds that threads have waited for a processor, summed over the threads. */
+static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds, double starving) {
   const sl__task *first = NULL;
   const int lying = left_lying(task, order, n, &first);
   size_t bytes, memory;
   int gpu;
+  char places[512], waited[96] = "";
   const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
   if (large)
     return sl_blame(
@@ -102,13 +128,20 @@ static sl_status tell(const sl__task *task, const int *order, int n, const char 
                 (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
                 (double)memory / (1 << 20)),
         "row_blocks, gpus");
+  if (starving >= 1)
+    snprintf(waited, sizeof waited, ", in which its threads have waited %.0f s for a processor", starving);
+  if (lying && first->exchange)
+    return sl_fail(SL_ESTARPU,
+                   "step %lld: StarPU has not brought the data of layer '%s' (%s) to host memory for %d s%s, and no "
+                   "worker has anything to do; %d such exchanges and ready tasks wait",
+                   (long long)first->program_step->number, first->name, first->op->name, seconds, waited, lying);
   if (lying)
     return sl_fail(SL_EPOLICY,
-                   "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
+                   "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s%s, the first of layer "
                    "'%s' (%s), and no worker has anything to do (StarPU: %s): does its pop_task give out all that its "
-                   "push_task was given?",
-                   (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name,
-                   status_of(first));
+                   "push_task was given?%s",
+                   (long long)first->program_step->number, policy, lying, seconds, waited, first->name, first->op->name,
+                   status_of(first), places_of(first, places, sizeof places));
   return SL_OK;
 }
 
@@ -145,11 +178,12 @@ void sl__run_destroy(sl__run *p) {
   starpu_pthread_mutex_destroy(&p->mutex);
 }
 
-sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
+sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy, double patience) {
+  (void)patience;
   starpu_pthread_mutex_lock(&p->mutex);
   while (atomic_load(&p->left) > 0 && !p->stands) starpu_pthread_cond_wait(&p->none_left, &p->mutex);
   starpu_pthread_mutex_unlock(&p->mutex);
-  return p->stands ? tell(task, order, n, policy, (int)LONG_S) : SL_OK;
+  return p->stands ? tell(task, order, n, policy, (int)LONG_S, 0) : SL_OK;
 }
 
 #else
@@ -170,10 +204,11 @@ void sl__run_destroy(sl__run *p) {
 
 /* Counts seconds by wake-ups, not by the clock, so that a process that was stopped for a while does not blame the
  * policy. A second in which threads waited for a processor counts as a sixth. */
-sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
+sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy, double patience) {
   sl_status status = SL_OK;
   enum { WHOLE = 6, SIXTH = 1 };
   int before = -1, seconds = 0, counted = 0;
+  double starving = 0;
   sl__starved starved = {0};
   sl__seconds_starved(&starved);
   pthread_mutex_lock(&p->mutex);
@@ -186,9 +221,10 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     const double waited = sl__seconds_starved(&starved);
     seconds = left == before ? seconds + 1 : 0;
     counted = seconds == 0 ? 0 : counted + (waited > STARVED_S ? SIXTH : WHOLE);
+    starving = seconds == 0 ? 0 : starving + waited;
     before = left;
-    if (counted < SL__PATIENCE * WHOLE) continue;
-    status = tell(task, order, n, policy, seconds);
+    if (counted < patience * WHOLE) continue;
+    status = tell(task, order, n, policy, seconds, starving);
     seconds = counted = 0;
   }
   pthread_mutex_unlock(&p->mutex);

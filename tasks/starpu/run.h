@@ -37,10 +37,10 @@ void sl__run_begin(sl__run *run, struct sl__task *task, int n);
 /* Call on the thread that ran the task, or that StarPU told of its end. */
 void sl__run_end(struct sl__task *task);
 
-/* Waits until no task is left, exchanges aside. SL_EPOLICY: for SL__PATIENCE seconds (more on a busy machine) tasks
- * were ready, no worker started one and no kernel ran; the text names `policy`, the number of ready tasks, and the
- * first of them in order[n]. */
-enum { SL__PATIENCE = 10 };
-sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy);
+/* Waits until no task is left, exchanges aside. SL_EPOLICY: for `patience` seconds (six times that on a busy machine)
+ * tasks were ready, no worker started one and no kernel ran; the text names `policy`, the number of ready tasks, the
+ * first of them in order[n], and where StarPU has its data. */
+sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy,
+                       double patience);
 
 #endif

@@ -65,7 +65,8 @@ check 'which counts' within "$(number_of gpu_memory_bytes fits)" "$(number_of gp
 if [ -x "$MPIEXEC" ]; then
   for memory in 24 12; do
     # shellcheck disable=SC2086
-    $limit $MPIEXEC -n 2 "$starling" bench mlp $size --leaves 2 --steps 10 --no-measure --quiet --json --gpu-memory $memory >shared.$memory 2>err.$memory
+    $limit $MPIEXEC -n 2 "$starling" bench mlp $size --leaves 2 --steps 10 --no-measure --quiet --json --stall-timeout 600 \
+      --gpu-memory $memory >shared.$memory 2>err.$memory
   done
   cat err.24 err.12 >err
   check 'two ranks share a GPU with enough memory for both' test "$(number_of steps shared.24)" = 10 -a -z "$(number_of planned_moved_bytes shared.24)"

@@ -152,7 +152,7 @@ static void perform(struct emulated_stream *s, operation *o) {
     case RECORD:
       pthread_mutex_lock(&o->event->lock);
       o->event->when = emulated_now();
-      o->event->passed = o->number;
+      if (o->number > o->event->passed) o->event->passed = o->number; /* another stream may have been faster */
       pthread_cond_broadcast(&o->event->changed);
       pthread_mutex_unlock(&o->event->lock);
       release(o->event);

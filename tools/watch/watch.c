@@ -203,7 +203,8 @@ static void say(const char *file) {
   fflush(stderr);
 }
 
-#define ENDS (SIGRTMIN + 8) /* used by no library of ours */
+#define ENDS (SIGRTMIN + 8)      /* used by no library of ours */
+static const double ASKED_S = 5; /* the most a rank may take to exit; a busy machine needs tenths of a second */
 static void end_here(int number) {
   (void)number;
   _exit(w.exit_code);
@@ -223,7 +224,7 @@ static void end_siblings(void) {
     kill(found[i].pid, ENDS), kill(found[i].pid, SIGCONT);
     asked[left++] = found[i].pid;
   }
-  for (const double until = sl_seconds() + 0.2; left > 0 && sl_seconds() < until; usleep(1000))
+  for (const double until = sl_seconds() + ASKED_S; left > 0 && sl_seconds() < until; usleep(1000))
     while (left > 0 && strchr("?ZX", sl__process_state(asked[left - 1]))) left--;
   for (int i = 0; i < n; i++)
     if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);

@@ -10,7 +10,7 @@
 #include "tasks/starpu/codelet.h"
 #include "tests/support/scratch.h"
 
-enum { N = 4 };
+enum { N = 4, PATIENCE = 5 }; /* seconds */
 
 /* A step: 0 -> 1 -> 2 (an exchange) -> 3. */
 typedef struct step {
@@ -47,7 +47,7 @@ static void make(step *s) {
 
 static void *wait_for(void *arg) {
   step *s = arg;
-  s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine");
+  s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine", PATIENCE);
   snprintf(s->error, sizeof s->error, "%s", sl_error());
   atomic_store(&s->over, 1);
   return NULL;
@@ -90,7 +90,7 @@ static void the_last_end_wakes(void **state) {
   assert_int_equal(pthread_join(waiter, NULL), 0);
   assert_int_equal(s.status, SL_OK);
   assert_int_equal(atomic_load(&s.run.left), 0);
-  assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine")); /* no task is left */
+  assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine", PATIENCE)); /* no task is left */
   sl__run_destroy(&s.run);
 }
 
@@ -98,7 +98,7 @@ static void the_last_end_wakes(void **state) {
 static void *end_slowly(void *arg) {
   step *s = arg;
   for (int i = 0; i < N; i++) {
-    if (i != 2) pause_for(0.7 * SL__PATIENCE);
+    if (i != 2) pause_for(0.7 * PATIENCE);
     sl__run_end(&s->task[i]);
   }
   return NULL;
@@ -122,11 +122,11 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
   assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
   assert_int_equal(s[LYING].status, SL_EPOLICY);
-  int seconds = 0; /* more than ten where other processes take the processors */
+  int seconds = 0; /* more than PATIENCE where other processes take the processors */
   const char *const words =
       "step 7: scheduling policy 'mine' has left 1 ready tasks lying for %d s, the first of layer ";
   assert_int_equal(sscanf(s[LYING].error, words, &seconds), 1);
-  assert_in_range(seconds, SL__PATIENCE, 6 * SL__PATIENCE);
+  assert_in_range(seconds, PATIENCE, 6 * PATIENCE);
   assert_non_null(strstr(s[LYING].error, "'fc1' (linear)"));
   assert_non_null(strstr(s[LYING].error, "(StarPU: it is not submitted)")); /* these tasks are not StarPU's */
   assert_int_equal(pthread_join(waiter[NEXT], NULL), 0);
