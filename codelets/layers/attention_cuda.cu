@@ -107,7 +107,8 @@ __device__ inline int completed(int n) {
   return sl_cuda_narrow<T> ? (n + 1) / 2 * 2 : n;
 }
 
-/* This thread's part of a tile: element [v][u] belongs to row other_of(v) of the other side and to own row own_of() +
+/* This thread's part of a tile. All loops over it are unrolled: an array indexed at run time would lie in local memory.
+ * Element [v][u] belongs to row other_of(v) of the other side and to own row own_of() +
  * u. */
 __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
@@ -120,6 +121,7 @@ __device__ inline void dots_of(int depth, const float *own, const float *other, 
   for (int x = 0; x < depth; x++) {
     const int at = x ^ turned<T>;
     const float4 a = load4(own + at * OWN_ROW);
+#pragma unroll
     for (int half = 0; half < HALVES; half++) {
       const float4 b = load4(other + at * OTHER_ROW + half * (OTHER / 2));
       add_products<sl_cuda_narrow<T>>(s[4 * half], b.x, a), add_products<sl_cuda_narrow<T>>(s[4 * half + 1], b.y, a);
@@ -142,7 +144,9 @@ template <class T>
 __device__ inline void dots(memory &m, int d, const T *own, int64_t own_step, int owns, const T *other,
                             int64_t other_step, int others, float (&s)[8][4]) {
   float *a = m.stage, *b = a + DEPTH * OWN_ROW;
+#pragma unroll
   for (int v = 0; v < 8; v++)
+#pragma unroll
     for (int u = 0; u < 4; u++) s[v][u] = 0;
   for (int x0 = 0; x0 < d; x0 += DEPTH) {
     const int depth = d - x0 < DEPTH ? d - x0 : DEPTH;
@@ -181,7 +185,9 @@ __device__ inline void combine(memory &m, int d, const T *rows, int64_t step, in
         add_products<sl_cuda_narrow<T>>(sum[2], p.z, v), add_products<sl_cuda_narrow<T>>(sum[3], p.w, v);
       }
     }
+#pragma unroll
     for (int u = 0; u < 4; u++)
+#pragma unroll
       for (int w = 0; w < 4; w++)
         if (i + u < owns && x0 + column + w < d) put(i + u, x0 + column + w, sum[u][w]);
   }
@@ -205,8 +211,10 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job<T> j) {
     const int keys = end - k0 < OTHER ? (int)(end - k0) : OTHER, whole = keys - keys % 4;
     float s[8][4];
     dots(m, j.d, q, row, at.owns, k + k0 * row, row, keys, s);
+#pragma unroll
     for (int w = 0; w < 8; w++) {
       const int64_t key = k0 + other_of(w);
+#pragma unroll
       for (int u = 0; u < 4; u++)
         if (j.causal && at.first + own_of() + u < key) s[w][u] = -INFINITY;
       if (other_of(w) < keys) store4(m.tile + other_of(w) * OWN_ROW + own_of(), s[w]);
@@ -283,7 +291,9 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job<T> j)
     float p[8][4], ds[8][4];
     dots(m, j.d, q, row, at.owns, k + k0 * row, row, keys, p);
     dots(m, j.d, dout, j.C, at.owns, v + k0 * row, row, keys, ds);
+#pragma unroll
     for (int w = 0; w < 8; w++) {
+#pragma unroll
       for (int u = 0; u < 4; u++)
         differentiate(!j.causal || k0 + other_of(w) <= at.first + own_of() + u, j.scale, m.a[own_of() + u],
                       m.b[own_of() + u], p[w][u], ds[w][u]);
@@ -324,7 +334,9 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job<T> j) {
     }
     dots(m, j.d, k, row, at.owns, q, row, queries, p);
     dots(m, j.d, v, row, at.owns, dout, j.C, queries, ds);
+#pragma unroll
     for (int w = 0; w < 8; w++) {
+#pragma unroll
       for (int u = 0; u < 4; u++)
         differentiate(!j.causal || at.first + own_of() + u <= from + other_of(w), j.scale, m.a[other_of(w)],
                       m.b[other_of(w)], p[w][u], ds[w][u]);
@@ -335,6 +347,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job<T> j) {
       *to = sl_cuda_add<sl_cuda_narrow<T>>(q0 > begin ? *to : 0, sum);
     });
     __syncthreads(); /* wait until all have used the tile */
+#pragma unroll
     for (int w = 0; w < 8; w++)
       if (other_of(w) < queries) store_rounded<T>(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
     const bool last = q0 + OTHER >= at.n;

@@ -336,6 +336,7 @@ static sl_status divide(sl_runtime *rt) {
   int ranks, rank;
   SL_TRY_OUT(allowed_pus(rt->topology, &allowed));
   SL_TRY_OUT(find_gpus(rt));
+  if (rt->options.gpus_alone && rt->gpus && rt->options.workers == 0) rt->options.workers = -1;
   if (rt->options.workers < 0 && rt->gpus == 0)
     SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, but rank %d has no GPU", rt->rank),
                         "workers, gpus"));

@@ -45,13 +45,14 @@ typedef struct sl__task {
   int64_t submit, taken, end; /* times of this step, ns; set when recording */
   atomic_char state;          /* SL__WAITING or a later state of run.h */
   char exchange;              /* an exchange: no kernel and no worker */
-  char told;                  /* 1: StarPU reports the task's end (device.h) */
-  sl__move *moves;            /* [n_moves] moves to make when it has ended (residence.h) */
-  int n_moves, bound;         /* bound: StarPU worker chosen by the plan; -1: any */
-  int on_host;                /* 1: the plan leaves the task to CPU workers */
-  atomic_int worker;          /* worker that ran it last; -1: none yet */
-  int ahead;                  /* index of the StarPU buffer with its rows of the batch (inputs.h); -1: none */
-  int mark;                   /* on a GPU: number of its pair of events; else -1 */
+  atomic_int *lacking; /* of an exchange: the number of its values that are not yet in host memory; NULL: unknown */
+  char told;           /* 1: StarPU reports the task's end (device.h) */
+  sl__move *moves;     /* [n_moves] moves to make when it has ended (residence.h) */
+  int n_moves, bound;  /* bound: StarPU worker chosen by the plan; -1: any */
+  int on_host;         /* 1: the plan leaves the task to CPU workers */
+  atomic_int worker;   /* worker that ran it last; -1: none yet */
+  int ahead;           /* index of the StarPU buffer with its rows of the batch (inputs.h); -1: none */
+  int mark;            /* on a GPU: number of its pair of events; else -1 */
   double simulated[SL_KINDS]; /* in a simulation: seconds on each kind of worker */
   sl__counter *counters;      /* by worker */
 } sl__task;

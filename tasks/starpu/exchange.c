@@ -153,6 +153,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   SL_TRY_OUT(sl_exchange_add(x->engine, move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));
+  t->lacking = &b->left;
   task->cl = &nowhere;
   task->prologue_callback_pop_func = ready;
   task->prologue_callback_pop_arg = b;
@@ -175,11 +176,6 @@ void sl__exchanges_hold(sl__task *t) {
   bucket *b = t->task->prologue_callback_pop_arg;
   atomic_store(&b->left, b->n);
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
-}
-
-int sl__exchange_lacks_data(const sl__task *t) {
-  bucket *b = t->task ? t->task->prologue_callback_pop_arg : NULL;
-  return b && atomic_load(&b->left) > 0;
 }
 
 sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }

@@ -30,8 +30,6 @@ size_t sl__exchanges_bytes(const sl__exchanges *x);  /* sl_exchange_memory */
 uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent */
 /* Call before submitting an exchange's task. */
 void sl__exchanges_hold(sl__task *t);
-/* Whether the task's values are not yet all in host memory; meant for a task whose predecessors have ended. */
-int sl__exchange_lacks_data(const sl__task *t);
 /* SL_OK, or the failure that ended an exchange. Call after the step. */
 sl_status sl__exchanges_status(sl__exchanges *x);
 /* Collective. NULL is allowed. */

@@ -12,11 +12,11 @@ typedef struct bucket {
   sl__task *task;
   starpu_data_handle_t *handle;
   int n;
-  int left;       /* values not yet acquired */
-  double seconds; /* of the exchange */
-  double bytes;   /* that this rank sends to other nodes */
-  int posted;     /* in this step */
-  int64_t at;     /* when it was posted */
+  atomic_int left; /* values not yet acquired */
+  double seconds;  /* of the exchange */
+  double bytes;    /* that this rank sends to other nodes */
+  int posted;      /* in this step */
+  int64_t at;      /* when it was posted */
 } bucket;
 
 struct sl__exchanges {
@@ -132,6 +132,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   if (data && x->joined.nodes > 1) b->bytes = 2 * bytes * (x->joined.nodes - 1) / x->joined.nodes;
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) return sl_no_memory("for the exchange of layer '%s'", node->name);
+  t->lacking = &b->left;
   task->cl = &nowhere;
   task->prologue_callback_pop_func = ready;
   task->prologue_callback_pop_arg = b;
@@ -143,11 +144,6 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
 
 size_t sl__exchanges_bytes(const sl__exchanges *x) { return (void)x, 0; } /* beside the values that move */
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->sent; }
-
-int sl__exchange_lacks_data(const sl__task *t) {
-  const bucket *b = t->task ? t->task->prologue_callback_pop_arg : NULL;
-  return b && b->left > 0;
-}
 
 void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);

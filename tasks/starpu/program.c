@@ -12,51 +12,16 @@
 #include "runtime/machine/comm.h"
 #include "runtime/machine/transfers.h"
 #include "runtime/machine/vectors.h"
-#include "tasks/bounds/bound.h"
-#include "tasks/bounds/flows.h"
 #include "tasks/graph/init.h"
 #include "tasks/graph/storage.h"
-#include "tasks/schedule/print.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
-#include "tasks/starpu/copies.h"
 #include "tasks/starpu/device.h"
 #include "tasks/starpu/exchange.h"
 #include "tasks/starpu/inputs.h"
+#include "tasks/starpu/lowered.h"
 #include "tasks/starpu/residence.h"
 #include "tasks/starpu/simulated.h"
-
-struct sl_program {
-  sl_runtime *runtime;
-  sl_store *store;
-  sl_graph *graph;
-  sl_schedule *schedule;
-  sl_memory *memory;
-  sl_recorder *recorder;
-  sl_plan plan;
-  sl_machine machine;
-  sl_tensor **tensor;         /* [values] tensors that persistent values are bound to */
-  char *kept;                 /* [values] */
-  sl_block arena;             /* slots; slots of exchanged values lie in the exchanges' memory */
-  starpu_data_handle_t *slot; /* [memory->n_slots] */
-  void **slot_data;           /* [memory->n_slots] */
-  sl__exchanges *exchanges;   /* NULL: one rank */
-  sl_placements *placements;
-  int stages;         /* of a pipeline; 1: none */
-  int pass_kinds;     /* of its order */
-  sl__task *task;     /* [nodes] */
-  sl_array *arrays;   /* of all tasks */
-  int16_t *buffer_of; /* likewise */
-  sl__devices *devices;
-  sl__residences *residences;
-  sl__inputs *inputs;    /* NULL: GPUs, if any, have no memory for batches ahead */
-  sl__counter *counters; /* [workers] */
-  sl_step step;
-  atomic_int in_flight;
-  size_t scratch; /* bytes of all CPU threads */
-  double flops;
-  sl__run run;
-};
 
 /* --- binding values to memory ------------------------------------------------------------------------------------ */
 
@@ -226,7 +191,7 @@ out:
   return status;
 }
 
-static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
+starpu_data_handle_t sl__program_handle(const sl_program *p, sl_value v) {
   const sl_value_info *info = p->graph->value[v];
   if (p->tensor[v]) return p->tensor[v]->handle[info->block < 0 ? 0 : info->block];
   return p->slot[p->memory->slot[v]];
@@ -264,7 +229,7 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
   for (int k = 0; k < n && data && handle; k++) {
     const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
     data[k] = data_of(p, v);
-    handle[k] = handle_of(p, v);
+    handle[k] = sl__program_handle(p, v);
     moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
   }
   const sl_status status = data && handle
@@ -311,9 +276,9 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
     return sl_no_memory("for the task of layer '%s'", node->name);
   }
   for (int k = 0; k < node->n_in; k++)
-    buffer_of[k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->in[k]), STARPU_R);
+    buffer_of[k] = (int16_t)enter(handle, mode, &n, sl__program_handle(p, node->in[k]), STARPU_R);
   for (int k = 0; k < node->n_out; k++)
-    buffer_of[node->n_in + k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->out[k]),
+    buffer_of[node->n_in + k] = (int16_t)enter(handle, mode, &n, sl__program_handle(p, node->out[k]),
                                                sl_node_reads_output(node, k) ? STARPU_RW : STARPU_W);
   t->first_out = (int)(t->call.out - arrays);
   if (n > STARPU_NMAXBUFS) {
@@ -434,7 +399,7 @@ static sl_status bind_residences(sl_program *p) {
   if (!handle) return sl_no_memory("for %d buffers", n);
   for (int k = 0; k < p->memory->n_slots; k++) handle[k] = p->slot[k];
   for (sl_value v = 0; v < p->graph->n_values; v++)
-    if (p->tensor[v]) handle[p->memory->n_slots + v] = handle_of(p, v);
+    if (p->tensor[v]) handle[p->memory->n_slots + v] = sl__program_handle(p, v);
   const sl_status status = sl__residences_bind(p->residences, p->task, p->graph->n_nodes, handle);
   free(handle);
   return status;
@@ -564,8 +529,10 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
     if (code != 0) {
       starpu_task_wait_for_all();
       p->in_flight = 0;
-      return sl_fail(SL_ESTARPU, "layer '%s' (%s): StarPU refused the task (%s): no worker can run it", t->name,
-                     t->op->name, strerror(-code));
+      const sl_status status =
+          sl_fail(SL_ESTARPU, "layer '%s' (%s): StarPU refused the task (%s): no worker can run it", t->name,
+                  t->op->name, strerror(-code));
+      return sl_runtime_cpu_workers(p->runtime) == 0 ? sl_blame(status, "workers") : status;
     }
   }
   return SL_OK;
@@ -606,7 +573,7 @@ sl_status sl_program_read(sl_program *p, sl_value logical, void *to) {
     if (!p->kept[v] && info->role == SL_ROLE_TEMPORARY)
       return sl_fail(SL_EINVAL, "value '%s' was not kept: other values use its memory; list it in the program's `keep`",
                      info->name);
-    starpu_data_handle_t handle = handle_of(p, v);
+    starpu_data_handle_t handle = sl__program_handle(p, v);
     if (starpu_data_acquire(handle, STARPU_R) != 0) return sl_fail(SL_ESTARPU, "value '%s' cannot be read", info->name);
     size_t row = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
     memcpy((char *)to + (size_t)info->row0 * row, (void *)starpu_vector_get_local_ptr(handle), sl_value_bytes(info));
@@ -656,69 +623,7 @@ void sl_program_allow(sl_program *p, unsigned kinds) {
 
 int sl_program_running(const sl_program *p) { return p->in_flight; }
 
-char *sl_program_position(const sl_program *p, char *text, size_t n) {
-  const int last = atomic_load(&p->run.last);
-  const long long step = (long long)p->step.number;
-  if (last < 0)
-    snprintf(text, n, "step %lld, at its start", step);
-  else
-    snprintf(text, n, "step %lld, after layer '%s' (%s)", step, p->graph->node[last]->name,
-             p->graph->node[last]->op->name);
-  return text;
-}
-
 uint64_t sl_program_sent(const sl_program *p) { return p->exchanges ? sl__exchanges_sent(p->exchanges) : 0; }
-
-/* Names the two ends of a message: "pipeline stages 0 and 1", "tensor parts 0 and 1 of stage 2". */
-static const char *ends_of_message(const sl_program *p, int from, int to, char *text, size_t n) {
-  const int tensor = p->placements->tensor, stage = from % p->stages / tensor;
-  if (stage != to % p->stages / tensor)
-    snprintf(text, n, "pipeline stages %d and %d", stage, to % p->stages / tensor);
-  else if (p->stages > tensor)
-    snprintf(text, n, "tensor parts %d and %d of stage %d", from % tensor, to % tensor, stage);
-  else
-    snprintf(text, n, "tensor parts %d and %d", from % tensor, to % tensor);
-  return text;
-}
-
-/* Names the ranks over which a sum or a copy goes: the ranks that divide the samples or, with a mesh, those of them
- * that have this rank's part of the model: "the ranks", "the data ranks of stage 1, tensor part 0". */
-static const char *members_of_sum(const sl_program *p, char *text, size_t n) {
-  const int tensor = p->placements->tensor, number = sl_runtime_rank(p->runtime) % p->stages;
-  if (p->stages == 1)
-    snprintf(text, n, "the ranks");
-  else if (tensor == 1)
-    snprintf(text, n, "the data ranks of stage %d", number);
-  else if (p->stages == tensor)
-    snprintf(text, n, "the data ranks of tensor part %d", number);
-  else
-    snprintf(text, n, "the data ranks of stage %d, tensor part %d", number / tensor, number % tensor);
-  return text;
-}
-
-double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late) {
-  int node = -1, buckets = 0;
-  char whom[96];
-  if (!p->exchanges) return 0;
-  const double seconds = sl__exchanges_stalled(p->exchanges, &node, late);
-  if (seconds == 0 || node < 0) return 0;
-  for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
-  const sl__exchange_attr *attr = p->graph->node[node]->attr;
-  const int sends = attr->move.kind == SL_EXCHANGE_SEND, me = sl_runtime_rank(p->runtime);
-  if (p->graph->node[node]->message) {
-    snprintf(what, n, "the message %s rank %d for layer '%s' between %s (exchange %d of %d)", sends ? "to" : "from",
-             attr->move.rank, p->graph->node[node]->name,
-             ends_of_message(p, sends ? me : attr->move.rank, sends ? attr->move.rank : me, whom, sizeof whom),
-             p->graph->node[node]->bucket, buckets);
-    return seconds;
-  }
-  snprintf(what, n, "the %s of layer '%s' over %s (exchange %d of %d)",
-           attr->move.kind == SL_EXCHANGE_SUM               ? "sum"
-           : p->graph->node[node]->phase == SL_PHASE_UPDATE ? "update"
-                                                            : "copy",
-           p->graph->node[node]->name, members_of_sum(p, whom, sizeof whom), p->graph->node[node]->bucket, buckets);
-  return seconds;
-}
 
 const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
 const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
@@ -734,178 +639,6 @@ size_t sl_program_bytes(const sl_program *p, int shared) {
   return shared ? all - p->memory->persistent : all + p->scratch;
 }
 double sl_program_flops(const sl_program *p) { return p->flops; }
-
-/* --- timelines ------------------------------------------------------------------------------------------------------
- */
-
-sl_dependencies sl_program_dependencies(const sl_program *p) {
-  return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
-}
-
-static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) {
-  const sl_node *node = p->graph->node[i];
-  char shapes[1024];
-  sl_node_shapes(p->graph, node, shapes, sizeof shapes);
-  t->node[i] = (sl_timeline_node){.layer = sl_timeline_text(t, node->name),
-                                  .operation = sl_timeline_text(t, node->op->name),
-                                  .phase = sl_timeline_text(t, sl_phase_name(node->phase)),
-                                  .shapes = sl_timeline_text(t, shapes),
-                                  .kind = kind,
-                                  .shard = node->shard,
-                                  .leaf = node->leaf,
-                                  .micro_batch = node->micro_batch,
-                                  .priority = p->task[i].task->priority,
-                                  .flops = p->schedule->cost[i].flops,
-                                  .bytes = p->schedule->cost[i].bytes};
-  const sl_timeline_node *n = &t->node[i];
-  return n->layer && n->operation && n->phase && n->shapes
-             ? SL_OK
-             : sl_no_memory("for the timeline of %d tasks", p->graph->n_nodes);
-}
-
-/* The first of the values that share v's buffer because they are computed in place; it numbers the buffer. */
-static int first_in_place(const sl_schedule *s, int v) {
-  while (s->onto[v] >= 0) v = s->onto[v];
-  return v;
-}
-
-/* Lists the data that each node reads. The caller frees *read. */
-static sl_status find_reads(const sl_program *p, sl__read **read, size_t *n) {
-  const sl_graph *g = p->graph;
-  size_t most = 1 + sl__inputs_reads(p->inputs, NULL);
-  for (int i = 0; i < g->n_nodes; i++) most += (size_t)(g->node[i]->n_in + g->node[i]->n_out);
-  *n = 0;
-  *read = malloc(most * sizeof **read);
-  if (!*read) return sl_no_memory("for what %d tasks read", g->n_nodes);
-  for (int i = 0; i < g->n_nodes; i++) {
-    const sl_node *node = g->node[i];
-    for (int k = 0; k < node->n_in; k++) (*read)[(*n)++] = (sl__read){.data = handle_of(p, node->in[k]), .node = i};
-    for (int k = 0; k < node->n_out; k++)
-      if (sl_node_reads_output(node, k)) (*read)[(*n)++] = (sl__read){.data = handle_of(p, node->out[k]), .node = i};
-  }
-  *n += sl__inputs_reads(p->inputs, *read + *n);
-  return SL_OK;
-}
-
-static sl_status put_transfers(const sl_program *p, sl_timeline *t) {
-  sl_copy_record *moved = NULL;
-  sl__read *read = NULL;
-  size_t n, reads;
-  int32_t *node = NULL;
-  int *memory = malloc(((size_t)t->n_workers + 1) * sizeof *memory);
-  sl_status status = SL_OK;
-  SL_TRY_OUT(sl_transfers_snapshot(&moved, &n));
-  SL_TRY_OUT(sl_timeline_reserve_transfers(t, (int)n));
-  if (n == 0) goto out;
-  SL_TRY_OUT(find_reads(p, &read, &reads));
-  node = malloc(n * sizeof *node);
-  if (!memory || !node) SL_TRY_OUT(sl_no_memory("for the readers of %zu copies", n));
-  for (int w = 0; w < t->n_workers; w++) memory[w] = (int)starpu_worker_get_memory_node((unsigned)w);
-  SL_TRY_OUT(sl__copies_find(t->record, t->n_records, read, reads, memory, moved, n, node));
-  for (size_t i = 0; i < n; i++)
-    t->transfer[i] = (sl_timeline_transfer){.step = moved[i].step,
-                                            .start = moved[i].start,
-                                            .end = moved[i].end,
-                                            .bytes = moved[i].bytes,
-                                            .from = moved[i].from,
-                                            .to = moved[i].to,
-                                            .node = node[i]};
-out:
-  free(moved), free(read), free(node), free(memory);
-  return status;
-}
-
-/* Lists the buffers of the memory plan that each node touches. */
-static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
-  const sl_graph *g = p->graph;
-  int *number = malloc(((size_t)g->n_values + 1) * sizeof *number),
-      *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
-  int buffers = 0, uses = 0;
-  sl_status status = number && last ? SL_OK : sl_no_memory("for the buffers of %d values", g->n_values);
-  SL_TRY_OUT(status);
-  for (int v = 0; v < g->n_values; v++)
-    number[v] = p->memory->slot[v] >= 0 && first_in_place(p->schedule, v) == v ? buffers++ : -1;
-  for (int fill = 0; fill < 2; fill++) {
-    if (fill) SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
-    uses = 0;
-    for (int v = 0; v < g->n_values; v++) last[v] = -1;
-    for (int i = 0; i < g->n_nodes; i++)
-      for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++) {
-        const sl_node *node = g->node[i];
-        const int v = first_in_place(p->schedule, k < node->n_in ? node->in[k] : node->out[k - node->n_in]);
-        if (number[v] < 0 || last[v] == i) continue;
-        last[v] = i;
-        if (fill) {
-          t->use[uses] = (sl_timeline_use){i, number[v]};
-          sl_timeline_buffer *b = &t->buffer[number[v]];
-          b->slot = p->memory->slot[v];
-          b->bytes = (int64_t)sl_value_bytes(g->value[v]);
-        }
-        uses++;
-      }
-  }
-out:
-  free(number), free(last);
-  return status;
-}
-
-/* Lists the flows between tasks, and finds the fastest link that may carry them. */
-static sl_status put_flows(const sl_program *p, sl_timeline *t) {
-  sl_timeline_flow *flow;
-  int n;
-  SL_TRY(sl_flows_find(p->graph, p->kept, &flow, &n));
-  const sl_status status = sl_timeline_reserve_flows(t, n);
-  if (status == SL_OK) memcpy(t->flow, flow, (size_t)n * sizeof *flow);
-  free(flow);
-  for (int i = 0; i < sl_runtime_gpus(p->runtime); i++) {
-    sl_gpu gpu;
-    sl_runtime_gpu(p->runtime, i, &gpu);
-    t->link = fmax(t->link, fmax(gpu.to_gpu, gpu.from_gpu));
-  }
-  return status;
-}
-
-sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timeline **timeline) {
-  const sl_schedule *s = p->schedule;
-  const int n = p->graph->n_nodes, workers = sl_runtime_workers(p->runtime);
-  int *kind = malloc(((size_t)n + 1) * sizeof *kind);
-  sl_timeline *t = NULL;
-  sl_status status = SL_OK;
-  *timeline = NULL;
-  if (!kind) SL_TRY_OUT(sl_no_memory("for the timeline of %d tasks", n));
-  SL_TRY_OUT(sl_timeline_create(workers, n, s->from[n], &t));
-  SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
-  for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
-  SL_TRY_OUT(put_buffers(p, t));
-  SL_TRY_OUT(put_flows(p, t));
-  memcpy(t->from, s->from, ((size_t)n + 1) * sizeof *t->from);
-  memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
-  t->rank = sl_runtime_rank(p->runtime);
-  t->ranks = sl_runtime_ranks(p->runtime);
-  t->tensor = p->placements->tensor, t->pipe = p->stages / t->tensor, t->micro_batches = p->plan.micro_batches;
-  t->pass_kinds = p->pass_kinds;
-  t->chunks = p->graph->turns > 1 && p->stages > 1 ? p->graph->turns / t->pass_kinds / t->micro_batches : 1;
-  t->model = sl_timeline_text(t, model);
-  t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
-  for (int w = 0; w < workers; w++) {
-    char name[256];
-    t->worker[w] =
-        (sl_timeline_worker){.name = sl_timeline_text(t, sl_runtime_worker_text(p->runtime, w, name, sizeof name)),
-                             .gpu = sl_runtime_worker_kind(p->runtime, w) == SL_WORKER_CUDA,
-                             .tasks = p->counters[w].tasks,
-                             .busy = p->counters[w].busy};
-    if (!t->worker[w].name) status = SL_ENOMEM;
-  }
-  if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_no_memory("for the names of a timeline"));
-  if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
-  if (p->recorder) SL_TRY_OUT(put_transfers(p, t));
-  *timeline = t;
-  t = NULL;
-out:
-  sl_timeline_destroy(t);
-  free(kind);
-  return status;
-}
 
 void sl__program_unbind(sl_program *p) { sl__residences_unbind(p->residences, p->task, p->graph->n_nodes); }
 

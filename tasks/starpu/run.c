@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "runtime/machine/starved.h"
 #include "tasks/starpu/codelet.h"
-#include "tasks/starpu/exchange.h"
-#include "tasks/starpu/starved.h"
 
 static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
 
@@ -47,7 +46,7 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
     int ready = state_of(t) == SL__WAITING;
     if (!t->exchange && state_of(t) == SL__BEGUN) return 0;
     for (int i = 0; ready && i < t->n_before; i++) ready = state_of(&task[t->before[i]]) == SL__ENDED;
-    if (ready && t->exchange && !sl__exchange_lacks_data(t)) return 0;
+    if (ready && t->exchange && (!t->lacking || atomic_load(t->lacking) <= 0)) return 0;
     if (ready && lying++ == 0) *first = t;
   }
   return lying;
@@ -209,8 +208,8 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
   enum { WHOLE = 6, SIXTH = 1 };
   int before = -1, seconds = 0, counted = 0;
   double starving = 0;
-  sl__starved starved = {0};
-  sl__seconds_starved(&starved);
+  sl_starved starved = {0};
+  sl_seconds_starved(&starved);
   pthread_mutex_lock(&p->mutex);
   while (atomic_load(&p->left) > 0 && status == SL_OK) {
     struct timespec until;
@@ -218,7 +217,7 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     until.tv_sec++;
     if (pthread_cond_timedwait(&p->none_left, &p->mutex, &until) != ETIMEDOUT) continue;
     const int left = atomic_load(&p->left);
-    const double waited = sl__seconds_starved(&starved);
+    const double waited = sl_seconds_starved(&starved);
     seconds = left == before ? seconds + 1 : 0;
     counted = seconds == 0 ? 0 : counted + (waited > STARVED_S ? SIXTH : WHOLE);
     starving = seconds == 0 ? 0 : starving + waited;

@@ -45,7 +45,7 @@ MALLOC_MMAP_THRESHOLD_=65536 EMULATED_GBPS=0.0001 EMULATED_DELAY=0 run bench mlp
 check 'the end of a run waits for the batch that is copied' test $code = 0
 
 make_set tested 96 50 8 3
-train() { $limit "$starling" train mlp --size layers=2,hidden=24 --data tested --batch 12 --steps 6 --val-fraction 0.2 --quiet --out run "$@" >out 2>err </dev/null; }
+train() { $limit "$starling" train mlp --workers both --size layers=2,hidden=24 --data tested --batch 12 --steps 6 --val-fraction 0.2 --quiet --out run "$@" >out 2>err </dev/null; }
 scores() { $limit "$starling" eval run --data tested --json "$@" 2>err | grep -E '"(loss|accuracy|samples)"'; }
 train --gpus 0 --workers 1
 check 'a trained network' test -s run/model.safetensors

@@ -27,7 +27,7 @@ runtime/trace: runtime/base runtime/files runtime/numbers
 runtime/simulated: runtime/base runtime/exchange runtime/machine
 tasks/graph: runtime/base runtime/numbers runtime/processors
 tasks/schedule: runtime/base runtime/numbers tasks/graph
-tasks/bounds: runtime/trace tasks/graph
+tasks/bounds: runtime/trace tasks/graph tasks/schedule
 tasks/spread: runtime/exchange tasks/graph
 tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/schedule tasks/spread
 codelets: runtime/base runtime/numbers tasks/graph

@@ -8,30 +8,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/trace/timeline.h"
-#include "tasks/bounds/bound.h"
-#include "tasks/bounds/flows.h"
-#include "tasks/schedule/print.h"
+#include "tasks/bounds/describe.h"
 
 static int64_t ns(double seconds) { return (int64_t)llround(1e9 * seconds); }
-
-static sl_status put_node(const sl__mesh_step *s, int i, int kind, sl_timeline *t) {
-  const sl_node *node = s->step->node[i];
-  char shapes[1024];
-  sl_node_shapes(s->step, node, shapes, sizeof shapes);
-  t->node[i] = (sl_timeline_node){.layer = sl_timeline_text(t, node->name),
-                                  .operation = sl_timeline_text(t, node->op->name),
-                                  .phase = sl_timeline_text(t, sl_phase_name(node->phase)),
-                                  .shapes = sl_timeline_text(t, shapes),
-                                  .kind = kind,
-                                  .shard = node->shard,
-                                  .leaf = node->leaf,
-                                  .micro_batch = node->micro_batch,
-                                  .priority = (int32_t)fmin(1e6 * s->schedule->urgency[i], 1e9),
-                                  .flops = s->schedule->cost[i].flops,
-                                  .bytes = s->schedule->cost[i].bytes};
-  const sl_timeline_node *n = &t->node[i];
-  return n->layer && n->operation && n->phase && n->shapes ? SL_OK : sl_no_memory("for the timeline of a mesh");
-}
 
 static int by_end(const void *a, const void *b) {
   const sl_record *x = a, *y = b;
@@ -86,19 +65,6 @@ static sl_status put_workers(const sl__mesh_step *s, const char *machine, sl_tim
   return SL_OK;
 }
 
-static sl_status put_flows(const sl__mesh_step *s, sl_timeline *t) {
-  sl_timeline_flow *flow;
-  int n;
-  char *kept = calloc((size_t)s->step->n_values + 1, 1);
-  sl_status status = kept ? sl_flows_find(s->step, kept, &flow, &n) : sl_no_memory("for %d values", s->step->n_values);
-  free(kept);
-  if (status != SL_OK) return status;
-  status = sl_timeline_reserve_flows(t, n);
-  if (status == SL_OK) memcpy(t->flow, flow, (size_t)n * sizeof *flow);
-  free(flow);
-  return status;
-}
-
 static sl_status write_rank(const sl__mesh_steps *all, int r, const char *model, const char *machine,
                             const char *folder) {
   const sl__mesh_step *s = &all->rank[r];
@@ -106,16 +72,10 @@ static sl_status write_rank(const sl__mesh_steps *all, int r, const char *model,
   char name[SL_TIMELINE_NAME], *path = NULL;
   sl_timeline *t = NULL;
   sl_status status = SL_OK;
-  int *kind = malloc(((size_t)n + 1) * sizeof *kind);
-  if (!kind) SL_TRY_OUT(sl_no_memory("for the timeline of %d tasks", n));
   SL_TRY_OUT(sl_timeline_create(workers > 0 ? workers : 1, n, s->schedule->from[n], &t));
-  SL_TRY_OUT(sl_bound_kinds(s->step, kind, &t->n_kinds));
-  for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(s, i, kind[i], t));
+  SL_TRY_OUT(sl_timeline_describe(t, s->step, s->schedule, NULL));
   SL_TRY_OUT(put_workers(s, machine, t));
   SL_TRY_OUT(put_records(s, &all->joint->rank[r], t));
-  SL_TRY_OUT(put_flows(s, t));
-  memcpy(t->from, s->schedule->from, ((size_t)n + 1) * sizeof *t->from);
-  memcpy(t->before, s->schedule->before, (size_t)s->schedule->from[n] * sizeof *t->before);
   t->rank = r, t->ranks = all->n;
   t->tensor = all->placements->tensor, t->pipe = all->n / t->tensor;
   t->micro_batches = all->micro_batches, t->pass_kinds = all->pass_kinds;
@@ -130,7 +90,7 @@ static sl_status write_rank(const sl__mesh_steps *all, int r, const char *model,
   if (status == SL_OK) status = sl_timeline_write(path, t);
 out:
   sl_timeline_destroy(t);
-  free(kind), free(path);
+  free(path);
   return status;
 }
 

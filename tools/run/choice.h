@@ -1,5 +1,5 @@
 /* --workers auto: in the first steps of a run the GPUs, the CPUs and both compute in turn; the fastest choice computes
- * all later steps. The results do not depend on it. */
+ * all later steps. A choice that is far slower than one before it has fewer steps. The results do not depend on it. */
 #ifndef SL_RUN_CHOICE_H
 #define SL_RUN_CHOICE_H
 
@@ -9,9 +9,10 @@
 enum { SL__CHOICES = 3, SL__CHOICE_STEPS = 4 }; /* the first step of each choice is not counted */
 
 typedef struct sl__choice {
-  int measuring; /* 1: the next step belongs to the measurement */
-  int next;      /* step of the measurement */
-  double seconds[SL__CHOICES * SL__CHOICE_STEPS];
+  int measuring;          /* 1: the next step belongs to the measurement */
+  int choice;             /* that the next step measures */
+  int steps[SL__CHOICES]; /* measured so far */
+  double seconds[SL__CHOICES][SL__CHOICE_STEPS];
   unsigned kinds; /* in use, as in sl_program_allow; 0: no choice was made */
   char said[160];
   int told; /* 1: the caller has printed the result */
@@ -23,6 +24,8 @@ void sl__choice_open(sl__choice *choice, const sl_runtime *runtime, const sl__ra
 void sl__choice_place(const sl__choice *choice, const sl_runtime *runtime, sl_program *program);
 /* Records this rank's step time; call after each step. Collective while measuring. */
 sl_status sl__choice_step(sl__choice *choice, const sl__ranks *ranks, double seconds);
+/* The part of it that knows no ranks: the next step of the choice being measured took `seconds`. */
+void sl__choice_record(sl__choice *choice, double seconds);
 /* One line: the measured times and the chosen workers; "" if nothing was measured. */
 const char *sl__choice_text(const sl__choice *choice);
 

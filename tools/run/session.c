@@ -26,6 +26,15 @@ int sl__exit_code(sl_status status) {
                                       : SL__EXIT_FAILURE;
 }
 
+/* Whether GPUs compute alone where nothing is said. A policy that does not know the workers' speeds would make each
+ * step wait for the slow CPU workers; one who names a policy may want both kinds. */
+static int prefers_gpus(const sl__options *o, const char *command) {
+  const int needs_both =
+      strcmp(command, "compare") == 0 || strncmp(command, "calibrate", 9) == 0 || strcmp(command, "info") == 0;
+  const int named = o->workers || o->sched || o->sched_lib || o->threads_per_worker > 0;
+  return !needs_both && !named && !getenv("STARPU_SCHED") && !getenv("STARPU_SCHED_LIB") && !getenv("STARPU_NCPU");
+}
+
 sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
   sl_runtime_options options = sl_runtime_defaults();
   options.sched = o->sched;
@@ -33,12 +42,13 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.kernels = o->kernels;
   options.calibrate = o->calibrate;
   options.machine = o->machine;
-  options.keep_mpi = 1; /* main calls MPI_Finalize */
+  options.keep_mpi = 1;                    /* main calls MPI_Finalize */
   options.patience = o->stall_timeout / 6; /* on a busy machine the whole of it */
   sl__workers workers;
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;
   options.gpus = workers.gpus;
+  options.gpus_alone = prefers_gpus(o, what);
   if (o->offload && (strncmp(o->offload, "disk:", 5) != 0 || !o->offload[5]))
     return sl_fail(SL_EINVAL, "--offload %s: write disk:DIR, with a folder on a fast local disk", o->offload);
   SL_TRY(sl_block_offload(o->offload ? o->offload + 5 : NULL));

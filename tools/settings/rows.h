@@ -166,7 +166,8 @@ SETTING(
      "workers of the predicted schedule: N CPU workers (default: all cores), or only the GPUs of --gpus (gpu)"},
     {0,
      "which workers compute: N CPU workers and the GPUs, CPU workers only (cpu), GPUs only (gpu), all cores and GPUs "
-     "(both, the default), or the fastest of these in the first steps of training (auto); the bits are the same"})
+     "(both), or the fastest of these in the first steps of training (auto); default: gpu if there is a GPU and no "
+     "--sched, else both; the bits are the same"})
 SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096,
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,

@@ -104,10 +104,11 @@ static void *end_slowly(void *arg) {
   return NULL;
 }
 
-/* Seven steps at once; all but one are without progress for longer than the policy's limit. */
+/* Eight steps at once; all but one are without progress for longer than the policy's limit. */
 static void only_ready_tasks_lie(void **state) {
   (void)state;
-  enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, STEPS };
+  enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, LACKS, STEPS };
+  atomic_int lacking = 1, moving = 0;
   step s[STEPS];
   pthread_t waiter[STEPS], slow;
   for (int k = 0; k < STEPS; k++) make(&s[k]);
@@ -118,6 +119,8 @@ static void only_ready_tasks_lie(void **state) {
   s[TWO].task[3].n_before = 0, s[TWO].order[0] = 3, s[TWO].order[3] = 0; /* 0 and 3 are ready, 3 is the more urgent */
   s[BESIDE].task[3].n_before = 0;                                        /* ready, while 0 runs */
   atomic_store(&s[BESIDE].task[0].state, SL__BEGUN);
+  sl__run_end(&s[LACKS].task[0]), sl__run_end(&s[LACKS].task[1]);
+  s[LACKS].task[2].lacking = &lacking, s[EXCHANGES].task[2].lacking = &moving;
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
   assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
   assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
@@ -136,6 +139,10 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(s[TWO].status, SL_EPOLICY);
   assert_non_null(strstr(s[TWO].error, "has left 2 ready tasks lying"));
   assert_non_null(strstr(s[TWO].error, "'fc3' (linear)"));
+  assert_int_equal(pthread_join(waiter[LACKS], NULL), 0);
+  assert_int_equal(s[LACKS].status, SL_ESTARPU);
+  assert_non_null(
+      strstr(s[LACKS].error, "StarPU has not brought the data of layer 'sum' (linear) to host memory for "));
   assert_int_equal(pthread_join(slow, NULL), 0);
   assert_int_equal(pthread_join(waiter[SLOW], NULL), 0);
   assert_int_equal(s[SLOW].status, SL_OK);

@@ -1,5 +1,5 @@
 /* Reads schedstat and stat of each thread from /proc. */
-#include "tasks/starpu/starved.h"
+#include "runtime/machine/starved.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -26,14 +26,14 @@ static int is_ready(const char *thread) {
   return end && end[1] == ' ' && end[2] == 'R';
 }
 
-double sl__seconds_starved(sl__starved *s) {
-  static const sl__starved none;
+double sl_seconds_starved(sl_starved *s) {
+  static const sl_starved none;
   const double now = sl_seconds();
   const long own = syscall(SYS_gettid);
   double ns = 0;
-  sl__starved seen = none;
+  sl_starved seen = none;
   DIR *tasks = opendir("/proc/self/task");
-  for (struct dirent *d; tasks && seen.n < SL__STARVED_THREADS && (d = readdir(tasks));) {
+  for (struct dirent *d; tasks && seen.n < SL_STARVED_THREADS && (d = readdir(tasks));) {
     unsigned long long ran, waited;
     char line[128];
     if (*d->d_name == '.') continue;

@@ -1,5 +1,5 @@
 /* The time that threads wait for a processor: one that shares its processor with a busy one, and hardly ever has it. */
-#include "tasks/starpu/starved.h"
+#include "runtime/machine/starved.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,15 +22,15 @@ static void *run(void *policy) {
   return NULL;
 }
 
-static double starved_for(sl__starved *s, int ms) {
-  sl__seconds_starved(s);
+static double starved_for(sl_starved *s, int ms) {
+  sl_seconds_starved(s);
   usleep((useconds_t)ms * 1000);
-  return sl__seconds_starved(s);
+  return sl_seconds_starved(s);
 }
 
 static void waits_for_a_processor(void **state) {
   (void)state;
-  static sl__starved s;
+  static sl_starved s;
   int idle = SCHED_IDLE, least = 0;
   cpu_set_t all;
   pthread_t busy, starving;
@@ -39,7 +39,7 @@ static void waits_for_a_processor(void **state) {
   while (!CPU_ISSET(least, &all)) least++;
   CPU_ZERO(&one);
   CPU_SET(least, &one);
-  assert_true(sl__seconds_starved(&s) == 0); /* the first call */
+  assert_true(sl_seconds_starved(&s) == 0); /* the first call */
   assert_int_equal(pthread_create(&starving, NULL, run, &idle), 0);
   while (atomic_load(&ready) < 1) usleep(1000);
   assert_int_equal(pthread_create(&busy, NULL, run, NULL), 0);
@@ -52,7 +52,7 @@ static void waits_for_a_processor(void **state) {
 
 static void sleeps(void **state) {
   (void)state;
-  static sl__starved s;
+  static sl_starved s;
   double least = 1;
   for (int k = 0; k < 50 && least > 0.05; k++) { /* a busy machine also keeps this thread waiting */
     const double waited = starved_for(&s, 100);
@@ -63,5 +63,5 @@ static void sleeps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(waits_for_a_processor), cmocka_unit_test(sleeps)};
-  return cmocka_run_group_tests_name("tasks/starpu/starved", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("runtime/machine/starved", tests, NULL, NULL);
 }
