@@ -108,16 +108,22 @@ static sl_status one_step(bench *b) {
   return b->job.step == WARM ? sl__state_digest(b->job.store, b->digest) : SL_OK;
 }
 
-/* Labels follow from the image, so that the network can learn them. Otherwise repeated training on the same data at the
+/* Runs steps until they have taken half a second; *seconds: what one took in the last round. Each round has at most
+ * four times the steps of the one before, so that one whose policy then chooses slow workers does not take minutes.
+ *
+ * Labels follow from the image, so that the network can learn them. Otherwise repeated training on the same data at the
  * usual learning rate may diverge, and denormals would change the measured time. */
 static sl_status warm_up(bench *b, double *seconds) {
   const double least = 0.5;
-  int64_t n = WARM;
-  for (int pass = 0; pass < 2; pass++) { /* the same number on all ranks */
+  enum { MOST = 1000 };
+  double all = 0; /* the same number of steps on all ranks */
+  for (int64_t n = WARM, sum = 0; all < least && sum < MOST;
+       sum += n, n = (int64_t)fmin(4.0 * (double)n, fmax(1, (least - all) / *seconds))) {
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
-    *seconds = sl__ranks_sum(&b->job.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->job.ranks.n;
-    n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
+    const double took = sl__ranks_sum(&b->job.ranks, 1e-9 * (double)(sl_now() - from)) / b->job.ranks.n;
+    *seconds = took / (double)n;
+    all += took;
   }
   return SL_OK;
 }
