@@ -11,6 +11,7 @@
 #include "runtime/machine/starved.h"
 #include "tasks/starpu/codelet.h"
 
+enum { LOOK_S = 10 }; /* seconds without progress after which tasks that cannot run are looked for; likewise */
 static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
 
 void sl__run_begin(sl__run *p, sl__task *task, int n) {
@@ -111,22 +112,27 @@ static const char *places_of(const sl__task *t, char *text, size_t size) {
   return text;
 }
 
+/* SL_EPOLICY if a ready task can never run, because its data exceed a GPU's memory. */
+static sl_status tell_too_large(const sl__task *task, const int *order, int n) {
+  const sl__task *first = NULL;
+  size_t bytes, memory;
+  int gpu;
+  const sl__task *large = left_lying(task, order, n, &first) ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
+  if (!large) return SL_OK;
+  return sl_blame(
+      sl_fail(SL_EPOLICY,
+              "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: use smaller "
+              "sizes, more row blocks or no GPUs",
+              (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
+              (double)memory / (1 << 20)),
+      "row_blocks, gpus");
+}
+
 /* starving: seconds that threads have waited for a processor, summed over the threads. */
 static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds, double starving) {
   const sl__task *first = NULL;
   const int lying = left_lying(task, order, n, &first);
-  size_t bytes, memory;
-  int gpu;
   char places[512], waited[96] = "";
-  const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
-  if (large)
-    return sl_blame(
-        sl_fail(SL_EPOLICY,
-                "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: use smaller "
-                "sizes, more row blocks or no GPUs",
-                (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
-                (double)memory / (1 << 20)),
-        "row_blocks, gpus");
   if (starving >= 1)
     snprintf(waited, sizeof waited, ", in which its threads have waited %.0f s for a processor", starving);
   if (lying && first->exchange)
@@ -182,6 +188,7 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
   starpu_pthread_mutex_lock(&p->mutex);
   while (atomic_load(&p->left) > 0 && !p->stands) starpu_pthread_cond_wait(&p->none_left, &p->mutex);
   starpu_pthread_mutex_unlock(&p->mutex);
+  if (p->stands) SL_TRY(tell_too_large(task, order, n));
   return p->stands ? tell(task, order, n, policy, (int)LONG_S, 0) : SL_OK;
 }
 
@@ -222,7 +229,8 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     counted = seconds == 0 ? 0 : counted + (waited > STARVED_S ? SIXTH : WHOLE);
     starving = seconds == 0 ? 0 : starving + waited;
     before = left;
-    if (counted < patience * WHOLE) continue;
+    if (counted >= LOOK_S * WHOLE) status = tell_too_large(task, order, n);
+    if (status != SL_OK || counted < patience * WHOLE) continue;
     status = tell(task, order, n, policy, seconds, starving);
     seconds = counted = 0;
   }
