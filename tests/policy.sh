@@ -34,7 +34,7 @@ expect 'nor does --config' 2 'names a library to load' train --config a/config.y
 expect 'with --sched-lib the run resumes' 0 '^test accuracy' train --resume --out a --epochs 2 --sched-lib own.so
 
 expect 'a policy that keeps its tasks ends with an error' 1 \
-  "scheduling policy 'own' has left [0-9]+ ready tasks lying for [1-6][0-9] s, the first of layer '[a-z]+' \([a-z]+\), and no worker has anything to do \(StarPU: it is the policy's" train mlp --data data --batch 32 --epochs 1 --sched-lib stuck.so --out b
+  "scheduling policy 'own' has left [0-9]+ ready tasks lying for [1-6][0-9] s(, in which its threads have waited [0-9]+ s for a processor)?, the first of layer '[a-z]+' \([a-z]+\), and no worker has anything to do \(StarPU: it is the policy's" train mlp --data data --batch 32 --epochs 1 --sched-lib stuck.so --out b
 if [ -x "$MPIEXEC" ]; then
   code=0
   "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 32 --epochs 1 --workers 1 --sched-lib stuck.so --out c >out 2>err || code=$?
