@@ -641,6 +641,7 @@ static sl_status start(sl_checkpoint_writer *w) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the training thread */
   w->started = pthread_create(&w->thread, NULL, writer_main, w) == 0;
+  if (w->started) pthread_setname_np(w->thread, "sl-checkpoint");
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return w->started ? SL_OK : sl_fail(SL_ENOMEM, "cannot start a thread to write checkpoints");
 }

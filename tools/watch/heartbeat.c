@@ -154,6 +154,7 @@ sl_status sl__heartbeat_open(const char *folder, MPI_Comm comm, int64_t step, in
   beat();
   pthread_mutex_unlock(&b.lock);
   if (pthread_create(&b.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread for the heartbeat");
+  pthread_setname_np(b.thread, "sl-heartbeat");
   b.beats = 1;
   return SL_OK;
 }

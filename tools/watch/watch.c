@@ -659,6 +659,7 @@ sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) 
   sigemptyset(&action.sa_mask);
   sigaction(ENDS, &action, NULL);
   if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
+  pthread_setname_np(w.thread, "sl-watch");
   return SL_OK;
 }
 
