@@ -79,6 +79,7 @@ static struct watch {
   char *asks, *silent; /* [ranks] the ranks that this rank's exchange waits for; ranks that have not been heard of */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
   atomic_int has_folder;
+  double began;          /* when the thread began to look around */
   double hold, asked;    /* until when this rank does not end the job; when it last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
   const char *option;    /* the option that says how long to wait */
@@ -477,6 +478,10 @@ static double longest_silence(void) {
   return waits > 0 ? longest : 0;
 }
 
+/* Whether this process was suspended since the thread last began to look around: what it has heard of other ranks is
+ * then as old as that. */
+static int was_suspended(void) { return sl_seconds() - w.began > w.patience / 2; }
+
 static void look_for_stalls(void) {
   /* Exactly one rank prints: the first listener that is not late itself. */
   const double order = 0.3 * w.rank + (listens() ? 0 : 2 + w.patience), if_late = 5;
@@ -490,6 +495,10 @@ static void look_for_stalls(void) {
     add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
     add_late();
     if (exchanges) add_between();
+    if (was_suspended()) {
+      w.message[0] = '\0';
+      return;
+    }
     end_job(seconds, 1);
   }
   const double silent = longest_silence();
@@ -498,7 +507,10 @@ static void look_for_stalls(void) {
   add("starling: rank %d: nothing has been heard for %.0f s of", w.rank, silent);
   add_late();
   if (seconds > 0) add(", while %s waits", what);
-  end_job(silent, 1);
+  if (was_suspended())
+    w.message[0] = '\0';
+  else
+    end_job(silent, 1);
 }
 
 /* Seconds for which the longest call on a file has kept this rank waiting while nothing else moved in it. (A checkpoint
@@ -606,14 +618,15 @@ static void answer(phase now) {
 }
 
 static void *run(void *arg) {
-  double moved = sl_seconds(), last = moved;
+  double moved = sl_seconds();
   unsigned long moves = 0;
   (void)arg;
+  w.began = moved;
   for (int tick = 0;; tick++) {
     usleep(100000);
     /* If the job was suspended, for example by Ctrl-Z, the other ranks first get time to report again. */
-    if (sl_seconds() - last > w.patience / 2) w.hold = sl_seconds() + w.patience;
-    last = sl_seconds();
+    if (was_suspended()) w.hold = sl_seconds() + w.patience;
+    w.began = sl_seconds();
     if (w.patience > 0 && tick % 5 == 0) look_for_slow_disk();
     if (w.ranks == 1) continue;
     if (atomic_load(&w.phase) == ALONE) meet();
