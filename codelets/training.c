@@ -21,6 +21,14 @@ _Static_assert(sizeof(sl_optimizer) == sizeof(int) && sizeof(sl_batchnorm_over) 
                    sizeof(sl_precision) == sizeof(int) && sizeof(sl_recompute) == sizeof(int),
                "settings read and write enums as int");
 
+const char *const sl_precision_choices[] = {
+#define NAME(kind, name, dtype) [kind] = name,
+    SL_PRECISION_LIST(NAME)
+#undef NAME
+        [SL_PRECISION_AUTO] = "auto",
+    NULL};
+
+#define sl_precision_choices sl_precision_names /* a network and a file have one of them */
 const sl_training_setting sl_training_settings[] = {
 #define SL_REAL(field_, option_, flags_, argument_, least_, most_, help) \
   {.s = {.field = #field_,                                               \
@@ -53,6 +61,7 @@ const sl_training_setting sl_training_settings[] = {
 #undef SL_NAMED
     {.s = {.field = NULL}},
 };
+#undef sl_precision_choices
 
 int sl_optimizer_reads(sl_optimizer optimizer, const char *field) {
   const char *const *reads = sl_optimizer_rules[optimizer]->reads;

@@ -202,4 +202,26 @@ expect 'an overflow at the least loss scale ends the run' 1 'step 31: gradients 
 check 'each of the 31 overflows was told' test "$(grep -c 'the step changes nothing but the scale' err)" -ge 30
 expect 'bf16 has the range' 0 '' \
   train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 2 --val-fraction 0 --quiet --gpus 0 --precision bf16 --init steep.safetensors --out steepest --force
+# ---- auto
+
+auto='lenet --data set --batch 64 --leaves 2 --steps 3 --val-fraction 0 --workers 1 --gpus 0 --force'
+expect 'auto measures both, and says what it takes' 0 \
+  '^precision  a step takes [0-9.e+-]* ms in fp32 and [0-9.e+-]* in bf16: (fp32|bf16)(,|$)' train $auto --precision auto --out auto
+chosen=$(sed -n 's/^precision  .*: \(fp32\|bf16\).*/\1/p' out)
+check 'the configuration has what it took' grep -qE "^precision: ['\"]?$chosen['\"]?$" auto/config.yaml
+# shellcheck disable=SC2086
+run train $auto --precision "$chosen" --quiet --out named
+check 'the measured steps leave no trace' same_state auto named
+if [ -x "$mpiexec" ]; then
+  # shellcheck disable=SC2086
+  $limit "$mpiexec" -n 2 "$starling" train $auto --precision auto --workers auto --out auto2 >out 2>err && code=0 || code=$?
+  taken=$(sed -n 's/^precision  .*: \(fp32\|bf16\).*/\1/p' out)
+  # shellcheck disable=SC2086
+  run train $auto --precision "${taken:-none}" --quiet --out named
+  check 'two ranks take the same' same_state auto2 named
+else skip 'two ranks: no MPI launcher'; fi
+expect 'a run goes on in what it took' 0 '' train --resume --out auto --steps 4 --quiet
+expect 'auto and --resume' 2 'auto is for the start of a run' train --resume --out auto --steps 5 --precision auto
+expect 'auto for a command that measures nothing' 2 'auto measures steps' graph lenet --precision auto
+expect 'bench takes it, too' 0 '^precision  a step takes' bench lenet --batch 64 --steps 2 --workers 1 --gpus 0 --no-measure --precision auto
 finish

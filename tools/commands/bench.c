@@ -23,6 +23,7 @@
 #include "tools/mesh/predict.h"
 #include "tools/run/digest.h"
 #include "tools/run/job.h"
+#include "tools/run/precision.h"
 #include "tools/run/session.h"
 #include "tools/run/timeline.h"
 #include "tools/run/times.h"
@@ -97,6 +98,9 @@ static sl_status prepare(bench *b) {
                    "--balance auto needs the records that --no-record leaves out: list the leaves, or record");
   j->records = !b->o->no_record;
   SL_TRY(sl__job_data(j, 1));
+  char said[160];
+  SL_TRY(sl__precision_choose(j, said, sizeof said));
+  if (*said && !b->o->quiet && !b->o->json && j->ranks.rank == 0) printf("precision  %s\n", said);
   SL_TRY(sl__job_build(j));
   return sl__job_load(j);
 }

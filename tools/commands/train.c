@@ -9,6 +9,7 @@
 #include "tools/launch/launch.h"
 #include "tools/launch/process.h"
 #include "tools/run/digest.h"
+#include "tools/run/precision.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
@@ -23,6 +24,15 @@ static sl_status compare_ranks(const sl__job *j) {
   const sl_status status = sl__ranks_compare(&j->ranks, text);
   free(text);
   return status;
+}
+
+static sl_status choose_precision(sl__trainer *r) {
+  char said[160];
+  SL_TRY(sl__precision_choose(&r->job, said, sizeof said));
+  if (!*said) return SL_OK;
+  r->o->training.precision = r->job.facts.training.precision; /* as if it had been given */
+  if (!r->o->quiet && !r->o->json) printf("precision  %s\n", said);
+  return SL_OK;
 }
 
 static sl_status parse(sl__trainer *r) {
@@ -51,6 +61,7 @@ static sl_status prepare(sl__trainer *r) {
   sl__trainer_take_normalisation(r);
   SL_TRY(sl__trainer_set_length(r));
   SL_TRY(compare_ranks(&r->job));
+  SL_TRY(choose_precision(r));
   SL_TRY(sl__job_build(&r->job));
   SL_TRY(sl__trainer_take_init(r));
   if (o->resume) SL_TRY(sl__trainer_resume(r));

@@ -40,6 +40,7 @@ sl_status sl__job_name(sl__job *j, const sl__options *o) {
   SL_TRY(sl__find_model(o->model, o->size, &model));
   sl__job_take_model(j, model);
   sl__training_of(o, j->facts.model, &j->facts.training);
+  if ((int)j->facts.training.precision == SL_PRECISION_AUTO) j->facts.training.precision = SL_PRECISION_FP32;
   return SL_OK;
 }
 
@@ -97,6 +98,11 @@ static void choose_sums(sl__job *j) {
   if (j->o->bf16_sums) return;
   const int blocks = sl__job_prefers_blocks(j->o, j->facts.training.precision, sl_runtime_gpus(j->runtime));
   j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
+}
+
+void sl__job_set_precision(sl__job *j, sl_precision precision) {
+  j->facts.training.precision = precision;
+  if (!j->file) choose_sums(j);
 }
 
 /* With --sync: the difference between the seeds of two consecutive ranks, so that dropout is not the same on all ranks.
@@ -221,6 +227,17 @@ sl_status sl__job_build(sl__job *j) {
   if (j->sync.every) SL_TRY(sl__sync_plan(&f->plan, &j->ranks, &j->own));
   SL_TRY(sl_network_training(f->model, &f->data, &f->training, plan_of(j)->batch, &j->network));
   return make_programs(j);
+}
+
+void sl__job_unbuild(sl__job *j) {
+  release_programs(j);
+  if (j->network.graph) sl_network_destroy(&j->network);
+  memset(&j->network, 0, sizeof j->network);
+  sl__sync_close(&j->sync);
+  sl_store_destroy(j->store);
+  sl_recorder_destroy(j->recorder);
+  j->store = NULL, j->recorder = NULL;
+  j->step = 0, j->sent = 0;
 }
 
 sl_status sl__job_build_evaluator(sl__job *j) {
@@ -357,11 +374,7 @@ sl_status sl__job_skip(sl__job *j) {
 }
 
 void sl__job_close(sl__job *j) {
-  release_programs(j);
-  if (j->network.graph) sl_network_destroy(&j->network);
-  sl__sync_close(&j->sync);
-  sl_store_destroy(j->store);
-  sl_recorder_destroy(j->recorder);
+  sl__job_unbuild(j);
   sl_data_close(&j->data);
   if (!j->file) free(j->facts.sized);
   sl__model_close(j->file);

@@ -63,6 +63,10 @@ sl_status sl__job_plan(sl__job *job);
 sl_status sl__job_data(sl__job *job, int made_up);
 /* Makes store, network and programs of training steps for this rank's current leaves. */
 sl_status sl__job_build(sl__job *job);
+/* Undoes sl__job_build, sl__job_load and all steps. */
+void sl__job_unbuild(sl__job *job);
+/* Sets the precision, and the order of sums that goes with it. Call it before sl__job_build. */
+void sl__job_set_precision(sl__job *job, sl_precision precision);
 /* Makes only store and evaluator, and fills them from the file. */
 sl_status sl__job_build_evaluator(sl__job *job);
 /* The logical values that can be read after a training step; returns their number. */

@@ -118,6 +118,13 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
                 library, library);
   free(library);
   SL_TRY(status);
+  if ((int)options->training.precision == SL_PRECISION_AUTO) {
+    if (!(sl__bits(command) & (SL__TRAIN | SL__BENCH)))
+      return sl_fail(SL_EINVAL, "--precision auto measures steps, as only train and bench do: name a precision");
+    if (options->resume)
+      return sl_fail(SL_EINVAL,
+                     "--precision auto is for the start of a run, and --resume keeps the run's: leave it out");
+  }
   int n = (options->model != NULL) + options->n_files;
   if (n < command->least)
     return sl_fail(SL_EINVAL, "an argument is missing; usage: starling %s %s[OPTION]...", command->name,

@@ -40,7 +40,7 @@ compare() { # name, ranks, model, steps, what the second run has in place of the
       exit m > 1.01
     }' || missed=1
 }
-# Processor time of the threads named sl-watch, as a part of that of all threads of the ranks. Looks twice a second while
+# Processor time of the threads named sl-watch, as a part of that of all threads of the ranks. Looks twice a second as
 # the steps run. The look with the most time counts: threads that have ended are in none.
 share() { # ranks, model, steps
   local ranks=$1 model=$2 steps=$3 job pid task name ran
