@@ -128,6 +128,12 @@ static sl_status tell_too_large(const sl__task *task, const int *order, int n) {
       "row_blocks, gpus");
 }
 
+/* Whether the most urgent of what waits is an exchange: its data may be large, and the link or disk slow. */
+static int waits_for_copies(const sl__task *task, const int *order, int n) {
+  const sl__task *first = NULL;
+  return left_lying(task, order, n, &first) > 0 && first->exchange;
+}
+
 /* starving: seconds that threads have waited for a processor, summed over the threads. */
 static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds, double starving) {
   const sl__task *first = NULL;
@@ -212,7 +218,7 @@ void sl__run_destroy(sl__run *p) {
  * policy. A second in which threads waited for a processor counts as a sixth. */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy, double patience) {
   sl_status status = SL_OK;
-  enum { WHOLE = 6, SIXTH = 1 };
+  enum { WHOLE = 6, SIXTH = 1, COPIES = 6 };
   int before = -1, seconds = 0, counted = 0;
   double starving = 0;
   sl_starved starved = {0};
@@ -231,6 +237,7 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     before = left;
     if (counted >= LOOK_S * WHOLE) status = tell_too_large(task, order, n);
     if (status != SL_OK || counted < patience * WHOLE) continue;
+    if (seconds < COPIES * patience && waits_for_copies(task, order, n)) continue;
     status = tell(task, order, n, policy, seconds, starving);
     seconds = counted = 0;
   }

@@ -39,7 +39,8 @@ void sl__run_end(struct sl__task *task);
 
 /* Waits until no task is left, exchanges aside. SL_EPOLICY: for `patience` seconds (six times that on a busy machine)
  * tasks were ready, no worker started one and no kernel ran; the text names `policy`, the number of ready tasks, the
- * first of them in order[n], and where StarPU has its data. */
+ * first of them in order[n], and where StarPU has its data. SL_ESTARPU: for six times `patience` the data of an
+ * exchange have not reached host memory, likewise. */
 sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy,
                        double patience);
 

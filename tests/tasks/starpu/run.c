@@ -20,6 +20,7 @@ typedef struct step {
   sl_step number;
   sl_operation op;
   sl_status status;
+  double patience;
   char error[2048];
   atomic_int over; /* the wait is */
 } step;
@@ -27,7 +28,7 @@ typedef struct step {
 static void make(step *s) {
   static const char *const layers[N] = {"fc1", "fc2", "sum", "fc3"};
   memset(s, 0, sizeof *s);
-  s->number.number = 7, s->op.name = "linear";
+  s->number.number = 7, s->op.name = "linear", s->patience = PATIENCE;
   assert_ok(sl__run_create(&s->run));
   for (int i = 0; i < N; i++) {
     s->order[i] = i, s->before[i] = i - 1;
@@ -47,7 +48,7 @@ static void make(step *s) {
 
 static void *wait_for(void *arg) {
   step *s = arg;
-  s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine", PATIENCE);
+  s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine", s->patience);
   snprintf(s->error, sizeof s->error, "%s", sl_error());
   atomic_store(&s->over, 1);
   return NULL;
@@ -120,6 +121,7 @@ static void only_ready_tasks_lie(void **state) {
   s[BESIDE].task[3].n_before = 0;                                        /* ready, while 0 runs */
   atomic_store(&s[BESIDE].task[0].state, SL__BEGUN);
   sl__run_end(&s[LACKS].task[0]), sl__run_end(&s[LACKS].task[1]);
+  s[LACKS].patience = 1; /* copies may take six times that */
   s[LACKS].task[2].lacking = &lacking, s[EXCHANGES].task[2].lacking = &moving;
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
   assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
