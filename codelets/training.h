@@ -69,8 +69,8 @@ int sl_optimizer_reads(sl_optimizer optimizer, const char *field);
 
 /* The names of the values of each enum; each list ends with NULL. */
 extern const char *const sl_optimizer_names[];
-/* What a user may choose: sl_precision_names and then "auto", which is none of sl_precision: whoever reads options
- * replaces it. */
+/* What --precision takes: sl_precision_names and "auto". A command replaces SL_PRECISION_AUTO before it makes a
+ * network. */
 extern const char *const sl_precision_choices[];
 enum { SL_PRECISION_AUTO = SL_PRECISION_COUNT };
 extern const char *const sl_batchnorm_names[];

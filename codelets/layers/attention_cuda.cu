@@ -107,9 +107,8 @@ __device__ inline int completed(int n) {
   return sl_cuda_narrow<T> ? (n + 1) / 2 * 2 : n;
 }
 
-/* This thread's part of a tile. All loops over it are unrolled: an array indexed at run time would lie in local memory.
- * Element [v][u] belongs to row other_of(v) of the other side and to own row own_of() +
- * u. */
+/* This thread's part of a tile. Element [v][u] belongs to row other_of(v) of the other side and to own row own_of() +
+ * u. All loops over it are unrolled: an array indexed at run time would lie in local memory. */
 __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
 

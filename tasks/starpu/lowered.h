@@ -1,4 +1,4 @@
-/* What a program consists of, for the files that make it. Private to tasks/starpu. */
+/* The parts of a program, for program.c, stalls.c and timeline.c. Private to tasks/starpu. */
 #ifndef SL_TASKS_LOWERED_H
 #define SL_TASKS_LOWERED_H
 

@@ -11,9 +11,6 @@
 #include "runtime/machine/starved.h"
 #include "tasks/starpu/codelet.h"
 
-enum { LOOK_S = 10 }; /* seconds without progress after which tasks that cannot run are looked for; likewise */
-static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
-
 void sl__run_begin(sl__run *p, sl__task *task, int n) {
   int left = 0;
   atomic_store(&p->status, SL_OK);
@@ -92,22 +89,27 @@ static const char *status_of(const sl__task *t) {
   }
 }
 
-/* Where StarPU has a task's data: for each of its buffers the memory nodes (0: host memory) with a valid copy, and
- * those that a copy is on its way to. */
+/* Where StarPU has a task's data: " Data 0: valid in memory 0, on its way to memory 1." Memory 0 is the host's. */
 static const char *places_of(const sl__task *t, char *text, size_t size) {
+  enum { MOST = 6 };
   size_t used = 0;
-  const int buffers = t->task && t->task->cl ? STARPU_TASK_GET_NBUFFERS(t->task) : 0, most = 6;
+  const int buffers = t->task && t->task->cl && starpu_is_initialized() ? STARPU_TASK_GET_NBUFFERS(t->task) : 0;
   text[0] = 0;
-  for (int i = 0; i < buffers && i < most && starpu_is_initialized(); i++) {
-    used += (size_t)snprintf(text + used, size - used, "%s data %d", i ? ";" : " Memory nodes:", i);
+  for (int i = 0; i < buffers && i < MOST && used < size; i++) {
+    const char *between = "";
+    used += (size_t)snprintf(text + used, size - used, " Data %d: ", i);
     for (unsigned node = 0; node < starpu_memory_nodes_get_count() && used < size; node++) {
       int allocated = 0, valid = 0, requested = 0;
       starpu_data_query_status(STARPU_TASK_GET_HANDLE(t->task, i), (int)node, &allocated, &valid, &requested);
-      if (allocated || valid || requested)
-        used += (size_t)snprintf(text + used, size - used, ", %u%s%s", node, valid ? " valid" : " allocated",
-                                 requested ? " on its way" : "");
+      if (!allocated && !valid && !requested) continue;
+      used += (size_t)snprintf(text + used, size - used, "%s%s memory %u", between,
+                               requested ? "on its way to"
+                               : valid   ? "valid in"
+                                         : "allocated in",
+                               node);
+      between = ", ";
     }
-    if (used >= size) break;
+    if (used < size) used += (size_t)snprintf(text + used, size - used, "%s.", *between ? "" : "nowhere");
   }
   return text;
 }
@@ -126,12 +128,6 @@ static sl_status tell_too_large(const sl__task *task, const int *order, int n) {
               (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
               (double)memory / (1 << 20)),
       "row_blocks, gpus");
-}
-
-/* Whether the most urgent of what waits is an exchange: its data may be large, and the link or disk slow. */
-static int waits_for_copies(const sl__task *task, const int *order, int n) {
-  const sl__task *first = NULL;
-  return left_lying(task, order, n, &first) > 0 && first->exchange;
 }
 
 /* starving: seconds that threads have waited for a processor, summed over the threads. */
@@ -199,6 +195,15 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
 }
 
 #else
+
+enum { LOOK_S = 10 }; /* seconds without progress after which tasks that cannot run are looked for; likewise */
+static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
+
+/* Whether the first that waits is an exchange. Its data may be large, and the link or disk slow. */
+static int waits_for_copies(const sl__task *task, const int *order, int n) {
+  const sl__task *first = NULL;
+  return left_lying(task, order, n, &first) > 0 && first->exchange;
+}
 
 sl_status sl__run_create(sl__run *p) {
   pthread_condattr_t attr;

@@ -223,5 +223,7 @@ else skip 'two ranks: no MPI launcher'; fi
 expect 'a run goes on in what it took' 0 '' train --resume --out auto --steps 4 --quiet
 expect 'auto and --resume' 2 'auto is for the start of a run' train --resume --out auto --steps 5 --precision auto
 expect 'auto for a command that measures nothing' 2 'auto measures steps' graph lenet --precision auto
+expect 'in JSON bench says what it took' 0 '"precision": "(fp32|bf16)"' \
+  bench lenet --batch 64 --steps 2 --workers 1 --gpus 0 --no-measure --precision auto --json
 expect 'bench takes it, too' 0 '^precision  a step takes' bench lenet --batch 64 --steps 2 --workers 1 --gpus 0 --no-measure --precision auto
 finish

@@ -112,8 +112,8 @@ static sl_status one_step(bench *b) {
   return b->job.step == WARM ? sl__state_digest(b->job.store, b->digest) : SL_OK;
 }
 
-/* Runs steps until they have taken half a second; *seconds: what one took in the last round. Each round has at most
- * four times the steps of the one before, so that one whose policy then chooses slow workers does not take minutes.
+/* Runs steps for about half a second. *seconds: the time of a step in the last round. A round has at most four times as
+ * many steps as the one before: a policy may begin with fast workers and then choose slow ones.
  *
  * Labels follow from the image, so that the network can learn them. Otherwise repeated training on the same data at the
  * usual learning rate may diverge, and denormals would change the measured time. */
@@ -427,14 +427,15 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
   json_t *all =
-      json_pack("{s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
-                b->job.facts.model->name, "size", sl_model_sizes_to_json(b->job.facts.model), "plan",
-                sl_plan_to_json(&b->job.facts.plan), "ranks", b->job.ranks.n, "workers", share->nworkers,
-                "threads_per_worker", share->threads_per_worker, "gpus", sl_runtime_gpus(b->job.runtime), "sched",
-                sl_runtime_sched(b->job.runtime), "starpu", sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s",
-                median, "step_s_p10", sl_quantile(b->seconds, (size_t)b->n, 0.1), "step_s_p90",
-                sl_quantile(b->seconds, (size_t)b->n, 0.9), "samples_per_s", (double)b->job.facts.plan.batch / median,
-                "gflops", gflops, "step_flops", b->job.flops, "tasks", sl_program_graph(b->job.program)->n_nodes);
+      json_pack("{s:s, s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+                b->job.facts.model->name, "size", sl_model_sizes_to_json(b->job.facts.model), "precision",
+                sl_precision_names[b->job.facts.training.precision], "plan", sl_plan_to_json(&b->job.facts.plan),
+                "ranks", b->job.ranks.n, "workers", share->nworkers, "threads_per_worker", share->threads_per_worker,
+                "gpus", sl_runtime_gpus(b->job.runtime), "sched", sl_runtime_sched(b->job.runtime), "starpu",
+                sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10",
+                sl_quantile(b->seconds, (size_t)b->n, 0.1), "step_s_p90", sl_quantile(b->seconds, (size_t)b->n, 0.9),
+                "samples_per_s", (double)b->job.facts.plan.batch / median, "gflops", gflops, "step_flops", b->job.flops,
+                "tasks", sl_program_graph(b->job.program)->n_nodes);
   json_t *more =
       json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
                 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,

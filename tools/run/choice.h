@@ -24,7 +24,7 @@ void sl__choice_open(sl__choice *choice, const sl_runtime *runtime, const sl__ra
 void sl__choice_place(const sl__choice *choice, const sl_runtime *runtime, sl_program *program);
 /* Records this rank's step time; call after each step. Collective while measuring. */
 sl_status sl__choice_step(sl__choice *choice, const sl__ranks *ranks, double seconds);
-/* The part of it that knows no ranks: the next step of the choice being measured took `seconds`. */
+/* Records the time of the step just measured, the longest over the ranks; sl__choice_step calls it. */
 void sl__choice_record(sl__choice *choice, double seconds);
 /* One line: the measured times and the chosen workers; "" if nothing was measured. */
 const char *sl__choice_text(const sl__choice *choice);

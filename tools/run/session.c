@@ -26,8 +26,8 @@ int sl__exit_code(sl_status status) {
                                       : SL__EXIT_FAILURE;
 }
 
-/* Whether GPUs compute alone where nothing is said. A policy that does not know the workers' speeds would make each
- * step wait for the slow CPU workers; one who names a policy may want both kinds. */
+/* Whether GPUs compute alone because no option says otherwise. With CPU workers beside them, a policy that does not
+ * know speeds makes each step wait for the CPUs. A user who names a policy gets both kinds. */
 static int prefers_gpus(const sl__options *o, const char *command) {
   const int needs_both =
       strcmp(command, "compare") == 0 || strncmp(command, "calibrate", 9) == 0 || strcmp(command, "info") == 0;
