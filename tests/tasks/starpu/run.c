@@ -121,7 +121,7 @@ static void only_ready_tasks_lie(void **state) {
   s[BESIDE].task[3].n_before = 0;                                        /* ready, while 0 runs */
   atomic_store(&s[BESIDE].task[0].state, SL__BEGUN);
   sl__run_end(&s[LACKS].task[0]), sl__run_end(&s[LACKS].task[1]);
-  s[LACKS].patience = 1; /* copies may take six times that */
+  s[LACKS].patience = s[EXCHANGES].patience = 1; /* copies may take six times that */
   s[LACKS].task[2].lacking = &lacking, s[EXCHANGES].task[2].lacking = &moving;
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
   assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
