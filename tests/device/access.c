@@ -56,6 +56,13 @@ static int note_constants(struct dl_phdr_info *info, size_t size, void *unused) 
   return 0;
 }
 
+/* The device's process must not ask for the libraries itself: another thread of the program may have held the loader's
+ * lock when the process was forked, and then nobody ever releases it. */
+void emulated_access_libraries(void) {
+  n_constant = 0;
+  dl_iterate_phdr(note_constants, NULL);
+}
+
 void emulated_access_begin(device *d) {
   const int both = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   view.shared = (uintptr_t)mmap(NULL, SHARED_BYTES, both, flags, -1, 0);
@@ -64,7 +71,6 @@ void emulated_access_begin(device *d) {
   view.shared_span = SHARED_BYTES;
   view.shadow = d->shadow;
   view.base = d->base, view.span = d->span;
-  dl_iterate_phdr(note_constants, NULL);
   emulated_access.epoch = emulated_access.warp_epoch = 1;
   view.device = d;
 }

@@ -155,6 +155,7 @@ void emulated_process_fault(const fault *f) __attribute__((noreturn));          
 void emulated_grid(const emulated_launch *launch, void *arguments, uint64_t seed); /* block.c */
 fault emulated_where(fault_kind kind); /* block.c: with the running thread */
 /* access.c */
+void emulated_access_libraries(void); /* in the program, before the process begins: notes where constants lie */
 typedef struct access_state {
   uint32_t thread; /* the running one; ~0: none */
   uint32_t epoch, warp_epoch;

@@ -2,6 +2,8 @@
  * argument says which; "none" is right, and so are the results that it prints. */
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,10 +206,36 @@ static void signals() {
   printf("after signals results are %s\n", all(host, 256, 2) ? "right" : "wrong");
 }
 
+/* The loader's lock is as if another thread had held it when the devices' processes were forked: who asks for the
+ * libraries there waits for ever. */
+static pid_t program;
+static int asked;
+extern "C" int dl_iterate_phdr(int (*call)(struct dl_phdr_info *, size_t, void *), void *data) noexcept {
+  while (program && getpid() != program) pause();
+  const auto real = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(RTLD_NEXT, __func__);
+  asked++;
+  return real(call, data);
+}
+static void loader() {
+  float host[256];
+  bool right = true;
+  int devices = 0;
+  program = getpid();
+  cudaGetDeviceCount(&devices);
+  for (int d = 0; d < devices; d++) {
+    cudaSetDevice(d);
+    cudaMemcpy(host, filled(256, (float)d), sizeof host, cudaMemcpyDeviceToHost);
+    right = right && all(host, 256, (float)d);
+  }
+  right = right && asked > 0;
+  printf("%d devices: results are %s\n", devices, right ? "right" : "wrong");
+}
+
 int main(int argc, char **argv) {
   const char *fault = argc > 1 ? argv[1] : "none";
   const auto is = [fault](const char *name) { return strcmp(fault, name) == 0; };
   if (is("none")) none();
+  if (is("loader")) loader();
   if (is("order") || is("no-wait")) order(is("order"));
   if (is("wait") || is("early-use")) early_use(is("wait"));
   if (is("behind")) fill<<<1, 256>>>(fresh(100), 101, 1);

@@ -62,6 +62,7 @@ if grep -qw fma /proc/cpuinfo; then
   check libm "a call of the host's mathematical library" "kernel libm .*calls a function of the host's libm \\(.*exp.*, or one beside it\\)"
 fi
 check signals 'signals to the whole process group: devices go on, for the program to decide' '^after signals results are right$'
+check loader "the loader's lock was held when a device's process was forked" '^4 devices: results are right$' EMULATED_DEVICES=4 EMULATED_PATIENCE=20
 check matrix 'a product that reads behind a matrix' 'kernel cublasSgemm .*launched by main.*reads 40 bytes outside'
 
 # The process of a device ends with the program, even in the middle of a kernel.

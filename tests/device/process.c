@@ -130,11 +130,18 @@ void emulated_stop(device *d) {
 }
 
 /* Forks by the system call itself, so that libraries' fork handlers do not run: a BLAS would end its threads. The
- * program gets no signal when the process ends. */
+ * program gets no signal when the process ends. Nothing that the process calls may take a lock, because another thread
+ * may hold it now. */
 static bool start(device *d) {
+  static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* guards what is noted of libraries, for all devices */
+  pthread_mutex_lock(&starting);
   const unsigned long long now = modules();
-  if (d->process > 0 && d->modules == now) return true;
+  if (d->process > 0 && d->modules == now) {
+    pthread_mutex_unlock(&starting);
+    return true;
+  }
   emulated_stop(d);
+  emulated_access_libraries();
   d->modules = now;
   d->control->answered = d->control->asked;
   const pid_t program = getpid();
@@ -147,6 +154,7 @@ static bool start(device *d) {
     _exit(0);
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_mutex_unlock(&starting);
   d->process = child;
   return child > 0;
 }
