@@ -5,8 +5,8 @@
 # whatever slows the machine slows both. Two ranks, or one core: in turn (A B B A). Of each run counts the median step,
 # of all pairs the median ratio. (The step that a tenth of the steps are faster than differs more between runs.)
 # Target: 1.01. Needs a quiet machine. The same of the steps divided by the time of their kernels, which a machine whose
-# speed varies changes less: what the guards add to a step they add between kernels, but for the watch's thread. Also the watch's part of the processor time that its ranks take, which needs none.
-# Target: 0.01.
+# speed varies changes less: what the guards add to a step they add between kernels, but for the watch's thread. Also
+# the watch's part of the processor time that its ranks take, which needs no quiet machine. Target: 0.01.
 # MODELS, RANKS: some of these models and numbers of ranks. OLD: another starling, compared with this one in the same
 # way.
 set -u
