@@ -94,7 +94,7 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
 }
 
 sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options) {
-  sl__set_defaults(sl__bits(command), options);
+  SL_TRY(sl__set_defaults(sl__bits(command), options));
   for (int i = 1; i < argc; i++) /* paths and names go into JSON and YAML files */
     if (!sl_text_is_utf8(argv[i]))
       return sl_fail(SL_EINVAL, "the argument '%s' is not UTF-8: rename the file or folder", argv[i]);

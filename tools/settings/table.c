@@ -105,13 +105,13 @@ sl_status sl__set_text(char **field, const char *text) {
   return SL_OK;
 }
 
-void sl__set_defaults(unsigned commands, sl__options *options) {
+sl_status sl__set_defaults(unsigned commands, sl__options *options) {
   memset(options, 0, sizeof *options);
-  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++) {
-    sl_setting_unset(&s->s, options);
-    if (s->standard && s->commands & commands) sl_setting_set(&s->s, options, "", s->standard);
-  }
+  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++) sl_setting_unset(&s->s, options);
+  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++)
+    if (s->standard && s->commands & commands) SL_TRY(sl_setting_set(&s->s, options, "", s->standard));
   if (commands == SL__TOKENIZE) options->val_fraction = NAN; /* val.bin only if requested */
+  return SL_OK;
 }
 
 void sl__options_free(sl__options *options) {

@@ -42,8 +42,8 @@ int sl__names_of(unsigned commands, const char *names[SL__SETTINGS_MOST], int ke
 int sl__listed(const char *const *names, const char *name); /* names: ended by NULL */
 sl_status sl__set_text(char **field, const char *text);
 
-/* Sets the defaults. */
-void sl__set_defaults(unsigned commands, sl__options *options);
+/* Sets the defaults. After an error, too, sl__options_free frees the options. */
+sl_status sl__set_defaults(unsigned commands, sl__options *options);
 /* Reads the keys of a YAML file by `read`, and ignores those of other commands. */
 sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path, sl_file_reader *read);
 

@@ -10,8 +10,8 @@ sl_status sl__options_words(const sl__options *options, const sl__command *comma
   sl__options defaults;
   char number[SL_SETTING_BYTES], other[SL_SETTING_BYTES];
   sl_status status = SL_OK;
-  sl__set_defaults(sl__bits(command), &defaults);
-  *n = 0;
+  *n = 0, *words = NULL;
+  SL_TRY_OUT(sl__set_defaults(sl__bits(command), &defaults));
   *words = calloc((size_t)sl__settings_count, sizeof **words);
   if (!*words) SL_TRY_OUT(sl_no_memory("for a command"));
   for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count; s++) {

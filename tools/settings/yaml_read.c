@@ -93,8 +93,8 @@ sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *pat
 
 sl_status sl__options_data_of(const char *path, char **data) {
   sl__options options;
-  sl__set_defaults(SL__TRAIN, &options);
-  sl_status status = sl__read_yaml(SL__TRAIN, &options, path, sl_file_read_regular);
+  sl_status status = sl__set_defaults(SL__TRAIN, &options);
+  if (status == SL_OK) status = sl__read_yaml(SL__TRAIN, &options, path, sl_file_read_regular);
   if (status == SL_OK && options.data) status = sl__set_text(data, options.data);
   sl__options_free(&options);
   return status;
