@@ -29,7 +29,7 @@ typedef struct sl_runtime_options {
   int gpus_alone;         /* 1, with workers 0: no CPU workers if this rank has a GPU */
   int fast;               /* 1: operations with a fast kernel run on GPUs only; results differ from exact kernels */
   size_t gpu_memory;      /* bytes of each GPU's memory to use, by all ranks that share it; 0: all that is free */
-  const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
+  const char *kernels;    /* "base", "avx2", "avx512", "neon"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
   double patience;        /* seconds that ready tasks may wait while no worker runs any, at least 10; on a busy machine

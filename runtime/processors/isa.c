@@ -11,10 +11,31 @@
 #include <unistd.h>
 #endif
 
-static const char *const names[SL_ISA_COUNT] = {"base", "avx2", "avx512"};
+#ifdef __aarch64__
+#define BASELINE "neon"
+#else
+#define BASELINE "base"
+#endif
+static const char *const names[SL_ISA_COUNT] = {BASELINE, "avx2", "avx512"};
+static const char *const fused[] = {"avx2", "avx512", "neon"}; /* on all CPUs: sets with fused multiply-adds */
 static int current = -1;
 
 const char *sl_isa_name(sl_isa isa) { return (unsigned)isa < SL_ISA_COUNT ? names[isa] : "unknown"; }
+
+static int fuses(const char *name) {
+  for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
+    if (strcmp(name, fused[i]) == 0) return 1;
+  return 0;
+}
+
+int sl_isa_same_bits(const char *a, const char *b) { return strcmp(a, b) == 0 || (fuses(a) && fuses(b)); }
+
+const char *sl_isa_like(const char *name) {
+  for (int i = 0; i < SL_ISA_COUNT; i++)
+    if (strcmp(name, names[i]) == 0 && sl_isa_runs((sl_isa)i)) return names[i];
+  const char *best = names[sl_isa_best()];
+  return sl_isa_same_bits(name, best) ? best : name;
+}
 
 #ifdef SL_HAVE_X86_KERNELS
 /* Conversions between float and fp16. (clang's __builtin_cpu_supports does not know them.) */
@@ -70,25 +91,26 @@ sl_isa sl_isa_best(void) {
   return SL_ISA_BASELINE;
 }
 
-static sl_status refuse(sl_isa isa) {
-  return sl_fail(SL_EUNSUPPORTED, "this CPU or build cannot run kernels '%s'; the best that runs here is '%s'",
-                 sl_isa_name(isa), sl_isa_name(sl_isa_best()));
+static sl_status refuse(const char *name) {
+  return sl_fail(SL_EUNSUPPORTED, "this CPU or build cannot run kernels '%s'; the best that runs here is '%s'", name,
+                 sl_isa_name(sl_isa_best()));
 }
 
 sl_status sl_isa_parse(const char *name, sl_isa *isa) {
   for (int i = 0; i < SL_ISA_COUNT; i++) {
     if (strcmp(name, names[i]) != 0) continue;
-    if (!sl_isa_runs((sl_isa)i)) return refuse((sl_isa)i);
+    if (!sl_isa_runs((sl_isa)i)) return refuse(name);
     *isa = (sl_isa)i;
     return SL_OK;
   }
-  return sl_fail(SL_EINVAL, "unknown kernels '%s'; the choices are base, avx2, avx512", name);
+  if (fuses(name) || strcmp(name, "base") == 0) return refuse(name);
+  return sl_fail(SL_EINVAL, "unknown kernels '%s'; the choices are base, avx2, avx512, neon", name);
 }
 
 sl_isa sl_isa_current(void) { return current < 0 ? sl_isa_best() : (sl_isa)current; }
 
 sl_status sl_isa_use(sl_isa isa) {
-  if (!sl_isa_runs(isa)) return refuse(isa);
+  if (!sl_isa_runs(isa)) return refuse(sl_isa_name(isa));
   current = isa;
   return SL_OK;
 }

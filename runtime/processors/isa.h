@@ -14,7 +14,7 @@ extern "C" {
 /* Ascending: a CPU that runs one also runs all before it. (The macros SL_ISA_BASE, SL_ISA_AVX2 and SL_ISA_AVX512 are
  * compiler flags of kernel files; these names differ from them on purpose.) */
 typedef enum sl_isa {
-  SL_ISA_BASELINE,  /* "base": whatever the compiler's default target has (SSE2 on x86-64) */
+  SL_ISA_BASELINE,  /* whatever the compiler's default target has: "base" (SSE2 on x86-64), "neon" on arm64 */
   SL_ISA_AVX2_FMA,  /* "avx2": AVX2 and FMA */
   SL_ISA_AVX512_VL, /* "avx512": AVX-512 F, BW, DQ and VL */
   SL_ISA_COUNT
@@ -31,6 +31,12 @@ int sl_isa_has_tiles(void);
 /* Finds the instruction set of that name. SL_EINVAL: unknown, lists the choices; SL_EUNSUPPORTED: this CPU cannot run
  * it. */
 sl_status sl_isa_parse(const char *name, sl_isa *isa);
+
+/* Whether kernels of two names give the same bits: all of those with fused multiply-adds do (avx2, avx512, neon). */
+int sl_isa_same_bits(const char *a, const char *b);
+/* The instruction set to use here for a plan that names this one: the same if it runs here; else the best here if it
+ * gives the same bits; else the same name, which sl_isa_parse refuses. */
+const char *sl_isa_like(const char *name);
 
 /* The instruction set that kernels use in this process: sl_isa_best() until sl_isa_use chooses another.
  * sl_runtime_start calls sl_isa_use, before the first task. */

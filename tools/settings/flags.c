@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
+#include "runtime/processors/isa.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
 
@@ -90,6 +91,7 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
     status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);
   free(path);
   options->ranks = options->restarts = -1;
+  if (status == SL_OK && options->kernels) status = sl__set_text(&options->kernels, sl_isa_like(options->kernels));
   return status;
 }
 

@@ -199,8 +199,8 @@ SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL,
         {0,
          "keep parameters, optimizer state and temporaries in memory-mapped files in DIR, so that they may exceed the "
          "memory"})
-SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
-        {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
+SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512|neon", NULL, 0, 0,
+        {0, "instruction set of the CPU kernels (default: the best that this CPU has; neon: on arm64)"})
 SETTING(CHOICE, bf16_sums, "bf16-sums", BUILDS & ~SL__PLAN, RUN, "pairs|blocks", NULL, 0, 0,
         {0,
          "order in which products of bf16 add up: as AVX512-BF16 does (pairs) or as AMX does (blocks). The two give "

@@ -34,6 +34,24 @@ static void unknown(void **state) {
   assert_int_equal(sl_isa_runs(SL_ISA_COUNT), 0);
 }
 
+/* A plan's kernels may be those of another CPU. */
+static void like(void **state) {
+  (void)state;
+  static const char *const all[] = {"base", "avx2", "avx512", "neon"};
+  const char *best = sl_isa_name(sl_isa_best());
+  const int fused = strcmp(best, "base") != 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    sl_isa isa;
+    const int runs = sl_isa_parse(all[i], &isa) == SL_OK;
+    if (!runs) assert_fails(SL_EUNSUPPORTED, all[i], sl_isa_parse(all[i], &isa));
+    assert_string_equal(sl_isa_like(all[i]), runs || i == 0 || !fused ? all[i] : best);
+  }
+  assert_string_equal(sl_isa_like("sse9"), "sse9");
+  assert_true(sl_isa_same_bits("base", "base") && sl_isa_same_bits("avx2", "avx512") &&
+              sl_isa_same_bits("neon", "avx2"));
+  assert_false(sl_isa_same_bits("base", "avx2") || sl_isa_same_bits("neon", "base"));
+}
+
 static void best(void **state) {
   (void)state;
   assert_true(sl_isa_runs(SL_ISA_BASELINE));
@@ -66,7 +84,7 @@ static void tiles(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(unknown), cmocka_unit_test(best),
-                                     cmocka_unit_test(tiles)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(unknown), cmocka_unit_test(like),
+                                     cmocka_unit_test(best), cmocka_unit_test(tiles)};
   return cmocka_run_group_tests_name("runtime/isa", tests, NULL, NULL);
 }

@@ -61,6 +61,11 @@ static void survives_json(void **state) {
   strcpy(q.kernels, "z80");
   assert_fails(SL_EPLAN, "'z80' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
   q = p;
+  strcpy(p.kernels, "avx512"), strcpy(q.kernels, "neon"); /* the same bits */
+  assert_ok(sl_plan_compare(&p, &q, "rank 1"));
+  strcpy(q.kernels, "base");
+  assert_fails(SL_EPLAN, "kernels is 'avx512' here and 'base' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
+  q = p;
   q.tiles.blocks = 1;
   assert_fails(SL_EPLAN, "bf16_sums is 'pairs' here and 'blocks' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
   json_t *blocks = sl_plan_to_json(&q);
