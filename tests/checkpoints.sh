@@ -31,6 +31,18 @@ expect 'convert of a checkpoint' 0 'mlp: ' convert a/checkpoints/step-00000040 -
 expect 'the converted file is a model' 0 'mlp after step 40' eval converted.safetensors --data data
 expect '--init from a checkpoint' 0 '^test' train mlp $small --steps 1 --init a/checkpoints/step-00000040 --out begun
 
+# A run goes on by other kernels that give the same bits (tests/arm64.sh: on another processor), and by no others.
+if grep -qw fma /proc/cpuinfo; then
+  # shellcheck disable=SC2086 # several words, here and below
+  expect 'a run by avx2 kernels' 0 '^test' train mlp $small --steps 4 --kernels avx2 --out whole
+  run train mlp $small --steps 2 --kernels avx2 --out moved
+  sed -i 's/kernels: avx2/kernels: neon/' moved/config.yaml # as from another processor
+  expect 'one by kernels that do not run here goes on' 0 '^test' train --resume --steps 4 --out moved
+  check 'to the same state' same_state whole moved
+  run train mlp $small --steps 2 --kernels avx2 --out moved --force
+  expect 'kernels of other bits are refused' 1 "kernels is 'base' here and 'avx2' in" train --resume --steps 4 --kernels base --out moved
+else skip 'other kernels: no fused multiply-adds'; fi
+
 # Damage. Each time the run resumes from the checkpoint before, and ends with the bytes of the undisturbed run.
 damaged() { # name, the warning's pattern, command that spoils the copy in spoilt/, the step that is used then
   rm -rf run && cp -r a run && rm -rf run/checkpoints/step-00000040 && spoilt=run/checkpoints/step-00000035
