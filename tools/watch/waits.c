@@ -32,9 +32,12 @@ static int wait_for(MPI_Request *request, MPI_Status *status) {
   }
 }
 
-/* Waits until all ranks of the communicator have come to this call. A collective call after it does not wait long. */
+/* Waits until all ranks of the communicator have come to this call. A collective call after it does not wait long. Not
+ * on MPI_COMM_WORLD: a rank that fails before it has another communicator asks there, by a barrier, whether all fail
+ * (sl__ranks_fail), and this barrier would answer. */
 static int meet(MPI_Comm comm) {
   MPI_Request request;
+  if (comm == MPI_COMM_WORLD) return MPI_SUCCESS;
   const int code = PMPI_Ibarrier(comm, &request);
   return code == MPI_SUCCESS ? wait_for(&request, MPI_STATUS_IGNORE) : code;
 }
@@ -61,7 +64,8 @@ int MPI_Finalize(void) {
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-  return (sl_activity_begin(SL_WAITS, "MPI_Barrier"), sl_activity_end_with(meet(comm)));
+  sl_activity_begin(SL_WAITS, "MPI_Barrier");
+  return sl_activity_end_with(comm == MPI_COMM_WORLD ? PMPI_Barrier(comm) : meet(comm));
 }
 MEETS(MPI_Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
       (buffer, count, type, root, comm))
