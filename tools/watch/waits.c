@@ -63,10 +63,7 @@ int MPI_Finalize(void) {
   return sl_activity_end_with(code);
 }
 
-int MPI_Barrier(MPI_Comm comm) {
-  sl_activity_begin(SL_WAITS, "MPI_Barrier");
-  return sl_activity_end_with(comm == MPI_COMM_WORLD ? PMPI_Barrier(comm) : meet(comm));
-}
+WAITS(MPI_Barrier, (MPI_Comm comm), (comm))
 MEETS(MPI_Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
       (buffer, count, type, root, comm))
 MEETS(MPI_Allreduce, (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
