@@ -3,8 +3,8 @@
  * waiting call, add its line here.
  *
  * A blocking MPI call holds MPI's lock nearly all the time. On a busy machine another thread, such as the watch, may
- * not get the lock for many seconds, and then this rank seems silent. So the calls below wait with nonblocking calls,
- * and sleep now and then without the lock. */
+ * not get the lock for many seconds, and then this rank seems silent. So most calls below wait with nonblocking calls,
+ * and sleep now and then without the lock. WAITS marks the calls that still block. */
 #include <mpi.h>
 #include <time.h>
 
@@ -16,8 +16,8 @@
 #define WAITS(name, arguments, call) \
   int name arguments { return (sl_activity_begin(SL_WAITS, #name), sl_activity_end_with(P##name call)); }
 
-/* Waits until the request is complete. Sleeps a tenth of the time, because a message may be under way, whose parts MPI
- * moves only during calls. After LONG_S it is another rank that is waited for. */
+/* Waits until the request is complete. MPI moves the parts of a message only during calls, so at first this sleeps for a
+ * tenth of the time. After LONG_S the other rank is most likely late, and this sleeps for two thirds. */
 static int wait_for(MPI_Request *request, MPI_Status *status) {
   static const double SPIN_S = 1e-3, LONG_S = 0.5;
   const double began = sl_seconds();
