@@ -16,8 +16,8 @@
 #define WAITS(name, arguments, call) \
   int name arguments { return (sl_activity_begin(SL_WAITS, #name), sl_activity_end_with(P##name call)); }
 
-/* Waits until the request is complete. MPI moves the parts of a message only during calls, so at first this sleeps for a
- * tenth of the time. After LONG_S the other rank is most likely late, and this sleeps for two thirds. */
+/* Waits until the request is complete. MPI moves the parts of a message only during calls, so at first this sleeps
+ * for a tenth of the time. After LONG_S the other rank is most likely late, and this sleeps for two thirds. */
 static int wait_for(MPI_Request *request, MPI_Status *status) {
   static const double SPIN_S = 1e-3, LONG_S = 0.5;
   const double began = sl_seconds();
