@@ -2,6 +2,7 @@
  * compiler keeps the accumulators in registers because all loops over the tile have constant bounds. */
 #include "codelets/kernels/product.h"
 
+#include "codelets/kernels/product_sizes.h"
 #include "runtime/base/time.h"
 
 #ifdef __clang__
@@ -167,6 +168,8 @@ void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const 
 }
 
 #ifdef SL_ISA_BASE
+int64_t sl__fast_bytes = 64 << 20;
+
 int sl_product_pairs_choice = -1, sl_product_tiles_choice = 1;
 #endif
 

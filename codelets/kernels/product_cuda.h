@@ -13,8 +13,10 @@
  *   A: element (m, k) of C's rows, B: (n, k) of its columns.
  *     ALONG_K       whether neighbours in memory differ in k, else in m or n
  *     line(i)       what a thread keeps for the index i, which stays the same
- *     get<V>(line, i, piece, k, end, to)   to[0 .. V) = the elements (i, k ..) or (i .., k) of the piece; those beyond
+ *     start(line, i, piece, k)   position of a thread at the k-th number of a piece
+ *     get(line, i, position, k, end, to)   to[0 .. 4) = the elements (i, k ..) or (i .., k) of the piece; those beyond
  *                   the matrix or from k = end on may be anything; with PAIRS zeros from k = end on
+ *     move(line, position)   moves it on by SL_CUDA_EIGHT numbers
  *     PLAIN         whether the factor is a matrix in memory. Then it also has, for tiles that lie within the matrix:
  *     even(i, side, piece)   whether a piece of `side` indices from i on can be read by walk() without checks
  *     begin(i, piece, k), step(n)   address of an element, and from there to the one n later in k
@@ -38,6 +40,9 @@ static sl_status sl_cuda_either(bool wide, const LAUNCH &launch) {
 
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
 
+/* A thread reads four numbers of these eight, then of the next eight. */
+constexpr int SL_CUDA_EIGHT = 8;
+
 /* to[0 .. 4) = the numbers from p on. WIDE: p allows four at once. */
 template <bool WIDE, class T>
 static __device__ inline void sl_cuda_four(const T *p, float *to) {
@@ -57,7 +62,7 @@ struct sl_cuda_rows_of {
   const T *p;
   int64_t ld, count;
   P pieces;
-  typedef const T *line_type;
+  typedef const T *line_type, *position_type;
   __device__ bool even(int64_t i, int side, int piece) const {
     return i + side <= count && (!WIDE || pieces.first(piece) % 4 == 0);
   }
@@ -65,15 +70,17 @@ struct sl_cuda_rows_of {
   __device__ int64_t step(int n) const { return n; }
   static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return i < count ? p + i * ld : NULL; }
-  template <int V>
-  __device__ void get(line_type line, int64_t, int piece, int64_t k, int64_t end, float *to) const {
-    const int64_t at = pieces.first(piece) + k;
-    if (WIDE && V == 4 && line && k + 4 <= end && (at & 3) == 0) {
-      *(float4 *)to = sl_get4(line + at);
+  __device__ position_type start(line_type line, int64_t, int piece, int64_t k) const {
+    return line + pieces.first(piece) + k;
+  }
+  __device__ void move(line_type, position_type &at) const { at += SL_CUDA_EIGHT; }
+  __device__ void get(line_type line, int64_t, position_type at, int64_t k, int64_t end, float *to) const {
+    if (WIDE && line && k + 4 <= end && ((at - line) & 3) == 0) {
+      *(float4 *)to = sl_get4(at);
       return;
     }
 #pragma unroll
-    for (int v = 0; v < V; v++) to[v] = line && k + v < end ? sl_get(line + at + v) : 0;
+    for (int v = 0; v < 4; v++) to[v] = line && k + v < end ? sl_get(at + v) : 0;
   }
 };
 
@@ -84,21 +91,23 @@ struct sl_cuda_columns_of {
   const T *p;
   int64_t ld, count;
   P pieces;
-  typedef const T *line_type;
+  typedef const T *line_type, *position_type;
   __device__ bool even(int64_t i, int side, int) const { return i + side <= count; }
   __device__ const T *begin(int64_t i, int piece, int k) const { return p + (pieces.first(piece) + k) * ld + i; }
   __device__ int64_t step(int n) const { return n * ld; }
   static __device__ void walk(const T *at, float *to) { sl_cuda_four<WIDE>(at, to); }
   __device__ line_type line(int64_t i) const { return p + i; }
-  template <int V>
-  __device__ void get(line_type line, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
-    const T *at = line + (pieces.first(piece) + k) * ld;
-    if (WIDE && V == 4 && k < end && i + 4 <= count) {
+  __device__ position_type start(line_type line, int64_t, int piece, int64_t k) const {
+    return line + (pieces.first(piece) + k) * ld;
+  }
+  __device__ void move(line_type, position_type &at) const { at += SL_CUDA_EIGHT * ld; }
+  __device__ void get(line_type, int64_t i, position_type at, int64_t k, int64_t end, float *to) const {
+    if (WIDE && k < end && i + 4 <= count) {
       *(float4 *)to = sl_get4(at);
       return;
     }
 #pragma unroll
-    for (int v = 0; v < V; v++) to[v] = k < end && i + v < count ? sl_get(at + v) : 0;
+    for (int v = 0; v < 4; v++) to[v] = k < end && i + v < count ? sl_get(at + v) : 0;
   }
 };
 
@@ -109,11 +118,14 @@ struct sl_cuda_even_pieces {
   static constexpr bool PAIRS = IN_PAIRS;
   static constexpr int UNIT = IN_PAIRS ? 2 : 1;
   int64_t n;
-  int count;
-  __device__ int64_t first(int i) const {
-    const int64_t units = (n + UNIT - 1) / UNIT;
-    return UNIT * (units / count * i + (i < units % count ? i : units % count));
-  }
+  int count, longer; /* the first `longer` pieces have one unit more than `each` */
+  int64_t each;
+  sl_cuda_even_pieces(int64_t numbers, int number_of_pieces)
+      : n(numbers),
+        count(number_of_pieces),
+        longer((int)((n + UNIT - 1) / UNIT % count)),
+        each((n + UNIT - 1) / UNIT / count) {}
+  __device__ int64_t first(int i) const { return UNIT * (each * i + (i < longer ? i : longer)); }
   __device__ int64_t length(int i) const { return first(i + 1) - first(i); }
   __device__ int64_t numbers(int i) const { return (first(i + 1) < n ? first(i + 1) : n) - first(i); }
 };
@@ -152,9 +164,11 @@ struct sl_cuda_product_how {
  * to different banks. */
 template <class F, int SIDE, int DEEP, int THREADS>
 struct sl_cuda_loader {
-  static constexpr int V = 4, EIGHT = V * THREADS / SIDE, GROUPS = DEEP / EIGHT, ROW = SIDE + 4;
-  static_assert(EIGHT == 8 && DEEP % EIGHT == 0, "threads read groups of four elements of eight values of k");
+  static constexpr int V = 4, EIGHT = SL_CUDA_EIGHT, GROUPS = DEEP / EIGHT, ROW = SIDE + 4;
+  static_assert(EIGHT == V * THREADS / SIDE && DEEP % EIGHT == 0,
+                "threads read groups of four elements of eight values of k");
   typename F::line_type line;
+  typename F::position_type position;
   int64_t i;
   int k, at;
   __align__(16) float value[GROUPS][V];
@@ -164,13 +178,18 @@ struct sl_cuda_loader {
     else
       k = thread / (SIDE / V), at = thread % (SIDE / V) * V;
   }
-  __device__ void begin(const F &f, int64_t first) {
+  __device__ void begin(const F &f, int64_t first, int piece, int64_t from) {
     i = first + at;
     line = f.line(i);
+    position = f.start(line, i, piece, from + k);
   }
-  __device__ void read(const F &f, int piece, int64_t from, int64_t end) {
+  /* Reads the numbers from `from` on, which lie DEEP after those of the last call. */
+  __device__ void read(const F &f, int64_t from, int64_t end) {
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++) f.template get<V>(line, i, piece, from + k + g * EIGHT, end, value[g]);
+    for (int g = 0; g < GROUPS; g++) {
+      f.get(line, i, position, from + k + g * EIGHT, end, value[g]);
+      f.move(line, position);
+    }
   }
   template <class T>
   __device__ void walk(const F &f, const T *p) {
@@ -272,11 +291,11 @@ __global__ void __launch_bounds__(TILE *TILE / (DOWN * ACROSS), A::PLAIN &&B::PL
       }
     }
     if (from < length) {
-      load_a.begin(a, m0);
-      load_b.begin(b, n0);
+      load_a.begin(a, m0, piece, from);
+      load_b.begin(b, n0, piece, from);
       terms(from, (int)length, std::true_type(), [&](int k) {
-        load_a.read(a, piece, k, numbers);
-        load_b.read(b, piece, k, numbers);
+        load_a.read(a, k, numbers);
+        load_b.read(b, k, numbers);
       });
     }
     const bool add = !how.parts && (piece > 0 || how.add);

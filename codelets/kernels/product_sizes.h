@@ -16,6 +16,14 @@ enum { SL_LINEAR_SUM_BLOCK = 256 };
  * added. */
 enum { SL_CUDA_TILES = 264, SL_CUDA_PARTS_BYTES = 32 << 20 };
 
+/* Bytes that the fast kernels of convolutions and attention may take for the matrices that they do at once, at least
+ * one row: 64 MB; tests take less. Do not change it while a program exists. */
+#ifdef __cplusplus
+extern "C" int64_t sl__fast_bytes;
+#else
+extern int64_t sl__fast_bytes;
+#endif
+
 static inline int64_t sl_cuda_tiles(int64_t M, int64_t N, int64_t side) {
   return (M + side - 1) / side * ((N + side - 1) / side);
 }

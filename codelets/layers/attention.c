@@ -18,6 +18,7 @@
  * The first `length` tokens of a sample count, as keys and as queries. The other tokens are never read; their result
  * and gradient are zero. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/attention_sizes.h"
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
@@ -476,6 +477,8 @@ sl_status SL_KERNEL(attention_grad)(const sl_call *c) {
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(attention);
 SL_CUDA_DECLARE(attention_grad);
+SL_CUDA_DECLARE(attention_fast);
+SL_CUDA_DECLARE(attention_grad_fast);
 
 static size_t scratch(const sl_call *c) {
   job j = job_of(c, &c->in[0], NULL);
@@ -489,6 +492,13 @@ static size_t scratch_grad(const sl_call *c) {
 static size_t scratch_cuda_grad(const sl_call *c) {
   return weights_sums_cuda(c) + (size_t)sl_shape_count(&c->in[3].shape) * sizeof(float);
 }
+static size_t fast_bytes(const sl_call *c, const sl_array *qkv, int backward) {
+  const job j = job_of(c, qkv, NULL);
+  const int64_t heads = qkv->shape.dim[0] * j.heads;
+  return sl_attention_scratch_of(backward, heads, j.T, j.d, (int64_t)sl_dtype_bytes(qkv->dtype)).all;
+}
+static size_t scratch_fast(const sl_call *c) { return fast_bytes(c, &c->in[0], 0); }
+static size_t scratch_grad_fast(const sl_call *c) { return fast_bytes(c, &c->in[1], 1); }
 
 static sl_status check(const sl_attention_attr *a, const sl_value_info *qkv, const sl_value_info *length) {
   char x[SL_SHAPE_TEXT], y[SL_SHAPE_TEXT];
@@ -574,11 +584,14 @@ const sl_operation sl_op_attention = {
     .cost = cost,
     .scratch = scratch,
     .scratch_cuda = weights_sums_cuda,
+    .scratch_fast = scratch_fast,
     .cpu = SL_KERNELS(attention),
     .cpu_bf16 = SL_KERNELS_BF16(attention),
     .pairs = 1,
     .cuda = SL_CUDA_KERNEL(attention),
+    .cuda_fast = SL_CUDA_KERNEL(attention_fast),
     .cuda_bf16 = 1,
+    .fast = 1,
     .wide_out = 2, /* log-sum-exp */
 };
 const sl_operation sl_op_attention_grad = {
@@ -588,11 +601,14 @@ const sl_operation sl_op_attention_grad = {
     .cost = cost_grad,
     .scratch = scratch_grad,
     .scratch_cuda = scratch_cuda_grad,
+    .scratch_fast = scratch_grad_fast,
     .cpu = SL_KERNELS(attention_grad),
     .cpu_bf16 = SL_KERNELS_BF16(attention_grad),
     .pairs = 1,
     .cuda = SL_CUDA_KERNEL(attention_grad),
+    .cuda_fast = SL_CUDA_KERNEL(attention_grad_fast),
     .cuda_bf16 = 1,
+    .fast = 1,
     .wide_in = 8, /* log-sum-exp */
 };
 

@@ -10,7 +10,8 @@
  * T is the type of activations, float or sl_bf16. In bf16, products take numbers by pairs, as in attention.c, and
  * results are summed in scratch memory before they are rounded. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda.h"
+#include "codelets/kernels/attention_sizes.h"
+#include "codelets/kernels/blas_cuda.h"
 
 namespace {
 constexpr int OWN = 64, OTHER = 128;
@@ -402,6 +403,235 @@ sl_status attention_grad(const sl_call *c, sl_cuda *cuda) {
   SL_TRY(launch("attention_grad", backward_keys<T>, j, B, cuda));
   return sl_cuda_round_sums<T>(c, cuda, "attention_grad");
 }
+
+/* ---- by cuBLAS --------------------------------------------------------------------------------------------------- */
+
+/* The fast kernels store the scores of some queries of some heads (attention_sizes.h) and multiply by cuBLAS, one batch
+ * of matrices for a product. Tokens are first copied to rows [head][T][dp] that begin at aligned addresses, with zeros
+ * for invalid tokens. */
+
+/* Rows of heads in the activations: element (token, x) of head h of sample b is at base + (b T + token) step + h d + x.
+ * The heads are [first, first + count) of all samples' heads. */
+template <class T>
+struct head_rows {
+  T *base;
+  int64_t step, tokens, first, count, dp;
+  int heads, d;
+  const int32_t *length; /* NULL: all tokens are valid */
+  __device__ int64_t valid(int64_t head) const { return length ? length[(first + head) / heads] : tokens; }
+  __device__ T *at(int64_t head, int64_t token) const {
+    const int64_t b = (first + head) / heads;
+    return base + (b * tokens + token) * step + (first + head - b * heads) * d;
+  }
+};
+template <class T>
+__global__ void pack_kernel(head_rows<const T> from, T *to) {
+  for (int64_t e = sl_cuda_index(); e < from.count * from.tokens * from.dp; e += sl_cuda_stride()) {
+    const int64_t row = e / from.dp, head = row / from.tokens, token = row - head * from.tokens;
+    const int x = (int)(e - row * from.dp);
+    to[e] = x < from.d && token < from.valid(head) ? from.at(head, token)[x] : T();
+  }
+}
+template <class T>
+__global__ void unpack_kernel(head_rows<T> to, const float *from) {
+  for (int64_t e = sl_cuda_index(); e < to.count * to.tokens * to.d; e += sl_cuda_stride()) {
+    const int64_t row = e / to.d, head = row / to.tokens, token = row - head * to.tokens, n = to.valid(head);
+    const int x = (int)(e - row * to.d);
+    const bool bad = n < 0 || n > to.tokens;
+    sl_put(to.at(head, token) + x, bad ? NAN : token < n ? from[row * to.dp + x] : 0);
+  }
+}
+
+/* Scores [head][queries][Tp] of the queries from q0 on. */
+struct score_rows {
+  int64_t first, tokens, q0, queries, Tp; /* first: head */
+  int heads, causal;
+  float scale;
+  const int32_t *length;
+  /* The number of keys that the row's query sees; 0: the query is not valid. */
+  __device__ int64_t keys(int64_t row, int64_t *query) const {
+    const int64_t head = first + row / queries, n = length ? length[head / heads] : tokens;
+    *query = head * tokens + q0 + row % queries;
+    if (n > tokens || q0 + row % queries >= n) return 0;
+    return causal ? q0 + row % queries + 1 : n;
+  }
+};
+/* p = softmax(scale s), and the log-sum-exp of each row. */
+template <class T>
+struct softmax_rows : score_rows {
+  const float *s;
+  T *p;
+  float *lse;
+  template <int THREADS>
+  __device__ void row(int64_t row, int thread) const {
+    int64_t query;
+    const int64_t n = keys(row, &query);
+    const float *from = s + row * Tp;
+    float max = -INFINITY, sum = 0;
+    for (int64_t k = thread; k < n; k += THREADS) max = sl_cuda_greater()(max, from[k]);
+    max = sl_cuda_reduce<THREADS>(max, sl_cuda_greater()) * scale;
+    for (int64_t k = thread; k < n; k += THREADS) sum += sl_exp_low(sl_fma(from[k], scale, -max));
+    sum = sl_cuda_reduce<THREADS>(sum, sl_cuda_plus());
+    for (int64_t k = thread; k < tokens; k += THREADS)
+      sl_put(p + row * Tp + k, k < n ? sl_exp_low(sl_fma(from[k], scale, -max)) / sum : 0);
+    if (thread == 0) {
+      const int32_t valid = length ? length[(first + row / queries) / heads] : 0;
+      lse[query] = valid < 0 || valid > tokens ? NAN : n ? (float)((double)max + sl_log_d((double)sum)) : 0;
+    }
+  }
+};
+/* p = softmax(scale s) from the log-sum-exp, and ds, the derivative by scale s, from that by p. */
+template <class T>
+struct derivative_rows : score_rows {
+  const float *s, *dscores, *lse, *D; /* D: of the rows [head - first][T] */
+  T *p, *ds;
+  template <int THREADS>
+  __device__ void row(int64_t row, int thread) const {
+    int64_t query;
+    const int64_t n = keys(row, &query), at = row * Tp;
+    const float of_lse = lse[query], of_D = D[query - first * tokens];
+    for (int64_t k = thread; k < tokens; k += THREADS) {
+      float prob = s[at + k], by_score = dscores[at + k];
+      differentiate(k < n, scale, of_lse, of_D, prob, by_score);
+      sl_put(p + at + k, prob);
+      sl_put(ds + at + k, by_score);
+    }
+  }
+};
+/* D = rowsum(dout out), 0 for tokens that are not valid. */
+template <class T>
+struct D_rows {
+  head_rows<const T> out, dout;
+  float *D;
+  template <int THREADS>
+  __device__ void row(int64_t row, int thread) const {
+    const int64_t head = row / out.tokens, token = row - head * out.tokens;
+    float sum = 0;
+    if (token < out.valid(head))
+      for (int x = thread; x < out.d; x += THREADS)
+        sum = sl_fma(sl_get(dout.at(head, token) + x), sl_get(out.at(head, token) + x), sum);
+    sum = sl_cuda_reduce<THREADS>(sum, sl_cuda_plus());
+    if (thread == 0) D[row] = sum;
+  }
+};
+
+template <class T>
+struct fast {
+  sl_cuda *cuda;
+  const char *operation;
+  const job<T> &j;
+  sl_attention_scratch at;
+  int64_t first = 0, count = 0; /* heads at work */
+
+  template <class X>
+  X *memory(size_t offset) const {
+    return (X *)((char *)cuda->scratch + offset);
+  }
+  template <class X>
+  head_rows<X> rows(X *base, int64_t step) const {
+    return {base, step, j.T, first, count, at.dp, j.heads, j.d, j.length};
+  }
+  score_rows scores(int64_t q0, int64_t queries) const {
+    return {first, j.T, q0, queries, at.Tp, j.heads, j.causal, j.scale, j.length};
+  }
+  sl_status pack(const T *base, int64_t step, size_t to) const {
+    pack_kernel<T>
+        <<<sl_cuda_grid(count * j.T * at.dp), SL_CUDA_THREADS, 0, cuda->stream>>>(rows(base, step), memory<T>(to));
+    return sl_cuda_launched(operation);
+  }
+  sl_status unpack(T *base, int64_t step, size_t from) const {
+    unpack_kernel<T><<<sl_cuda_grid(count * j.T * j.d), SL_CUDA_THREADS, 0, cuda->stream>>>(rows(base, step),
+                                                                                            memory<const float>(from));
+    return sl_cuda_launched(operation);
+  }
+  /* Rows of tokens from `token` on, of all heads at work; scores. */
+  template <class X>
+  sl_cuda_batch<X> tokens(size_t offset, int64_t token) const {
+    return {memory<X>(offset) + token * at.dp, at.dp, j.T * at.dp};
+  }
+  template <class X>
+  sl_cuda_batch<X> square(size_t offset, int64_t queries) const {
+    return {memory<X>(offset), at.Tp, queries * at.Tp};
+  }
+  /* to [query][key] = rows of queries times rows of keys */
+  sl_status dots(size_t queries_at, int64_t q0, int64_t queries, size_t keys_at, size_t to) const {
+    return sl_cuda_blas_batch<T>(cuda, operation, true, false, j.T, queries, at.dp, 1, tokens<const T>(keys_at, 0),
+                                 tokens<const T>(queries_at, q0), false, square<float>(to, queries), count);
+  }
+  /* to [query] = scale times the sums over keys of factor [query][key] times the keys' rows */
+  sl_status over_keys(float scale, size_t factor, int64_t q0, int64_t queries, size_t keys_at, size_t to) const {
+    return sl_cuda_blas_batch<T>(cuda, operation, false, false, at.dp, queries, j.T, scale, tokens<const T>(keys_at, 0),
+                                 square<const T>(factor, queries), false, tokens<float>(to, q0), count);
+  }
+  /* to [key] = or += scale times the sums over queries of factor [query][key] times the queries' rows */
+  sl_status over_queries(float scale, size_t factor, int64_t q0, int64_t queries, size_t queries_at, size_t to) const {
+    return sl_cuda_blas_batch<T>(cuda, operation, false, true, at.dp, j.T, queries, scale,
+                                 tokens<const T>(queries_at, q0), square<const T>(factor, queries), q0 > 0,
+                                 tokens<float>(to, 0), count);
+  }
+
+  /* y, lse: of all samples */
+  sl_status forward(T *y, float *lse) const {
+    for (int part = 0; part < 3; part++)
+      SL_TRY(pack(j.qkv + part * j.C, 3 * j.C, part == 0 ? at.q : part == 1 ? at.k : at.v));
+    for (int64_t q0 = 0; q0 < j.T; q0 += at.queries) {
+      const int64_t queries = at.queries < j.T - q0 ? at.queries : j.T - q0;
+      SL_TRY(dots(at.q, q0, queries, at.k, at.s));
+      SL_TRY(sl_cuda_rows(cuda, operation, count * queries, j.T,
+                          softmax_rows<T>{scores(q0, queries), memory<const float>(at.s), memory<T>(at.p), lse}));
+      SL_TRY(over_keys(1, at.p, q0, queries, at.v, at.y));
+    }
+    return unpack(y, j.C, at.y);
+  }
+  sl_status backward(T *dqkv) const {
+    for (int part = 0; part < 3; part++)
+      SL_TRY(pack(j.qkv + part * j.C, 3 * j.C, part == 0 ? at.q : part == 1 ? at.k : at.v));
+    SL_TRY(pack(j.dout, j.C, at.dout));
+    SL_TRY(sl_cuda_warps(cuda, operation, count * j.T,
+                         D_rows<T>{rows(j.out, j.C), rows(j.dout, j.C), memory<float>(at.D)}));
+    for (int64_t q0 = 0; q0 < j.T; q0 += at.queries) {
+      const int64_t queries = at.queries < j.T - q0 ? at.queries : j.T - q0;
+      SL_TRY(dots(at.q, q0, queries, at.k, at.s));
+      SL_TRY(dots(at.dout, q0, queries, at.v, at.dscores));
+      SL_TRY(sl_cuda_rows(
+          cuda, operation, count * queries, j.T,
+          derivative_rows<T>{scores(q0, queries), memory<const float>(at.s), memory<const float>(at.dscores), j.lse,
+                             memory<const float>(at.D), memory<T>(at.p), memory<T>(at.ds)}));
+      SL_TRY(over_keys(j.scale, at.ds, q0, queries, at.k, at.dq));
+      SL_TRY(over_queries(j.scale, at.ds, q0, queries, at.q, at.dk));
+      SL_TRY(over_queries(1, at.p, q0, queries, at.dout, at.dv));
+    }
+    for (int part = 0; part < 3; part++)
+      SL_TRY(unpack(dqkv + part * j.C, 3 * j.C, part == 0 ? at.dq : part == 1 ? at.dk : at.dv));
+    return SL_OK;
+  }
+};
+/* Calls work(heads) for all heads of B samples, some at a time. */
+template <class T, class F>
+sl_status by_heads(sl_cuda *cuda, const char *operation, const job<T> &j, int64_t B, int backward, const F &work) {
+  const int64_t heads = B * j.heads;
+  if (heads == 0 || j.T == 0) return SL_OK;
+  fast<T> f = {cuda, operation, j, sl_attention_scratch_of(backward, heads, j.T, j.d, sizeof(T))};
+  SL_TRY(sl_cuda_scratch(cuda, f.at.all, operation));
+  for (; f.first < heads; f.first += f.at.heads) {
+    f.count = heads - f.first < f.at.heads ? heads - f.first : f.at.heads;
+    SL_TRY(work(f));
+  }
+  return SL_OK;
+}
+template <class T>
+sl_status attention_fast(const sl_call *c, sl_cuda *cuda) {
+  const job<T> j = job_of<T>(c, &c->in[0], c->n_in > 1 ? &c->in[1] : NULL);
+  return by_heads(cuda, "attention", j, c->in[0].shape.dim[0], 0,
+                  [&](const fast<T> &f) { return f.forward((T *)c->out[0].data, (float *)c->out[1].data); });
+}
+template <class T>
+sl_status attention_grad_fast(const sl_call *c, sl_cuda *cuda) {
+  job<T> j = job_of<T>(c, &c->in[1], c->n_in > 4 ? &c->in[4] : NULL);
+  j.dout = (const T *)c->in[0].data, j.out = (const T *)c->in[2].data, j.lse = (const float *)c->in[3].data;
+  return by_heads(cuda, "attention_grad", j, c->in[1].shape.dim[0], 1,
+                  [&](const fast<T> &f) { return f.backward((T *)c->out[0].data); });
+}
 }  // namespace
 
 extern "C" sl_status sl__attention_cuda(const sl_call *c, sl_cuda *cuda) {
@@ -409,4 +639,10 @@ extern "C" sl_status sl__attention_cuda(const sl_call *c, sl_cuda *cuda) {
 }
 extern "C" sl_status sl__attention_grad_cuda(const sl_call *c, sl_cuda *cuda) {
   return (c->in[0].dtype == SL_BF16 ? attention_grad<sl_bf16> : attention_grad<float>)(c, cuda);
+}
+extern "C" sl_status sl__attention_fast_cuda(const sl_call *c, sl_cuda *cuda) {
+  return (c->in[0].dtype == SL_BF16 ? attention_fast<sl_bf16> : attention_fast<float>)(c, cuda);
+}
+extern "C" sl_status sl__attention_grad_fast_cuda(const sl_call *c, sl_cuda *cuda) {
+  return (c->in[0].dtype == SL_BF16 ? attention_grad_fast<sl_bf16> : attention_grad_fast<float>)(c, cuda);
 }

@@ -649,6 +649,9 @@ sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
 SL_CUDA_DECLARE(conv2d);
 SL_CUDA_DECLARE(conv2d_dx);
 SL_CUDA_DECLARE(conv2d_dw);
+SL_CUDA_DECLARE(conv2d_fast);
+SL_CUDA_DECLARE(conv2d_dx_fast);
+SL_CUDA_DECLARE(conv2d_dw_fast);
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
@@ -765,13 +768,16 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
+/* CUDA: bytes of a number of the images and filters. */
+static int64_t input_bytes(const sl_call *c) { return (int64_t)sl_dtype_bytes(c->in[0].dtype); }
 /* CUDA: the sums of a result in bf16; filters and bias, copied together if they lie in several parts; the parts of
  * products. */
+static size_t round_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
 static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
 static size_t scratch_cuda(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;
   const view v = view_forward(c, &c->in[0], group_of(c->in[0].dtype), NULL);
-  return weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
+  return round_up(weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0)) +
          sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3], (int)pieces_of(&v), 0);
 }
 static size_t scratch_dx_cuda(const sl_call *c) {
@@ -785,7 +791,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
       const size_t bytes = sl_cuda_product_bytes(pixels, c->out[0].shape.dim[3], (int)pieces_of(&v), 0);
       if (bytes > most) most = bytes;
     }
-  return weights_sums_cuda(c) + together(&c->in[1]) + most;
+  return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
 }
 static size_t scratch_dw_cuda(const sl_call *c) {
   const view v = view_forward(c, &c->in[1], 1, NULL);
@@ -793,6 +799,35 @@ static size_t scratch_dw_cuda(const sl_call *c) {
   const size_t products = sl_cuda_product_bytes(n, v.taps * v.C, (int)view_blocks(&v), c->accumulate & 1);
   const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), n) : 0;
   return products > sums ? products : sums;
+}
+
+/* The fast kernels: the first two as above, and what conv2d_blocks.h says. */
+static size_t scratch_fast(const sl_call *c) {
+  const sl_shape *y = &c->out[0].shape;
+  const view v = view_forward(c, &c->in[0], 1, NULL);
+  const int64_t row = v.taps * v.C * input_bytes(c);
+  return round_up(weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0)) +
+         sl_conv2d_rows_bytes(y->dim[0] * y->dim[1] * y->dim[2], row, row);
+}
+static size_t scratch_dx_fast(const sl_call *c) {
+  const sl_conv2d_attr *a = c->attr;
+  const int64_t C = c->out[0].shape.dim[3];
+  size_t most = 0;
+  for (int row = 0; row < sl_min64(a->stride, a->height); row++)
+    for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
+      const view v = view_phase(c, &c->in[0], row, column, NULL, NULL);
+      const size_t bytes =
+          sl_conv2d_dx_scratch_of(a->kernel, a->stride, v.taps, v.C, C, v.B * v.OH * v.OW, input_bytes(c)).all;
+      if (bytes > most) most = bytes;
+    }
+  return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
+}
+static size_t scratch_dw_fast(const sl_call *c) {
+  const view v = view_forward(c, &c->in[1], 1, NULL);
+  const int64_t row = v.taps * v.C * input_bytes(c);
+  const size_t matrix = sl_conv2d_rows_bytes(v.B * v.OH * v.OW, row, row);
+  const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), c->out[0].shape.dim[0]) : 0;
+  return matrix > sums ? matrix : sums;
 }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
@@ -807,12 +842,15 @@ const sl_operation sl_op_conv2d = {
     .cost = cost,
     .scratch = scratch,
     .scratch_cuda = scratch_cuda,
+    .scratch_fast = scratch_fast,
     .cpu = SL_KERNELS(conv2d),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d),
     .pairs = 1,
     .copies = 2,
     .cuda = SL_CUDA_KERNEL(conv2d),
+    .cuda_fast = SL_CUDA_KERNEL(conv2d_fast),
     .cuda_bf16 = 1,
+    .fast = 1,
     .all_in = 2 | 4,
 };
 const sl_operation sl_op_conv2d_dx = {
@@ -822,12 +860,15 @@ const sl_operation sl_op_conv2d_dx = {
     .cost = cost_dx,
     .scratch = scratch_dx,
     .scratch_cuda = scratch_dx_cuda,
+    .scratch_fast = scratch_dx_fast,
     .cpu = SL_KERNELS(conv2d_dx),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d_dx),
     .pairs = 1,
     .copies = 2,
     .cuda = SL_CUDA_KERNEL(conv2d_dx),
+    .cuda_fast = SL_CUDA_KERNEL(conv2d_dx_fast),
     .cuda_bf16 = 1,
+    .fast = 1,
     .all_in = 2,
 };
 const sl_operation sl_op_conv2d_dw = {
@@ -837,11 +878,14 @@ const sl_operation sl_op_conv2d_dw = {
     .cost = cost_dw,
     .scratch = scratch_dw,
     .scratch_cuda = scratch_dw_cuda,
+    .scratch_fast = scratch_dw_fast,
     .cpu = SL_KERNELS(conv2d_dw),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d_dw),
     .pairs = 1,
     .cuda = SL_CUDA_KERNEL(conv2d_dw),
+    .cuda_fast = SL_CUDA_KERNEL(conv2d_dw_fast),
     .cuda_bf16 = 1,
+    .fast = 1,
     .map_out = 1 | 2,
 };
 

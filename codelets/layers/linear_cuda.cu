@@ -1,10 +1,8 @@
 /* linear on a GPU; computes the same as linear.c, with the same order of sums: y = activation(x W^T + b), dx = dy W, dW
  * = dy^T x and db = the column sums of dy. Row blocks of W are columns of y and dy. The fast kernels use cuBLAS for the
- * products, so cuBLAS chooses the order of their sums. T is the type of activations and of W, float or sl_bf16. */
-#include <cublas_v2.h>
-#include <limits.h>
-
+ * products. T is the type of activations and of W, float or sl_bf16. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/blas_cuda.h"
 #include "codelets/kernels/product_cuda.h"
 
 namespace {
@@ -115,39 +113,20 @@ struct exact {
   }
 };
 
-/* The same products by cuBLAS, which stores matrices by columns: C [m, n] = op(A) op(B), with ld numbers from column to
- * column. In bf16, cuBLAS uses tensor cores and sums in float. */
+/* The same products by cuBLAS. */
 template <class T>
 struct fast {
   sl_cuda *cuda;
   size_t scratch;
 
-  sl_status product(const char *operation, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                    const T *A, int64_t lda, const T *B, int64_t ldb, bool add, float *C, int64_t ldc) const {
-    const float one = 1, beta = add ? 1 : 0;
-    const cublasOperation_t a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    if (m == 0 || n == 0) return SL_OK;
-    if (m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
-      return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS takes no matrix of more than %d rows or columns", operation,
-                     INT_MAX);
-    cublasStatus_t status;
-    if constexpr (sl_cuda_narrow<T>)
-      status = cublasGemmEx(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, CUDA_R_16BF, (int)lda, B, CUDA_R_16BF,
-                            (int)ldb, &beta, C, CUDA_R_32F, (int)ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    else
-      status =
-          cublasSgemm(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, (int)lda, B, (int)ldb, &beta, C, (int)ldc);
-    if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
-    return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS: %s", operation, cublasGetStatusString(status));
-  }
   sl_status y(int64_t R, int64_t K, int64_t n, const T *x, const T *W, float *C, int64_t ld) const {
-    return product("linear", true, false, n, R, K, W, K, x, K, false, C, ld); /* y^T = W x^T */
+    return sl_cuda_blas(cuda, "linear", true, false, n, R, K, W, K, x, K, false, C, ld); /* y^T = W x^T */
   }
   sl_status dx(int64_t R, int64_t N, int64_t n, int64_t K, const T *dy, const T *W, bool add, float *C) const {
-    return product("linear_dx", false, false, K, R, n, W, K, dy, N, add, C, K); /* dx^T = W^T dy^T */
+    return sl_cuda_blas(cuda, "linear_dx", false, false, K, R, n, W, K, dy, N, add, C, K); /* dx^T = W^T dy^T */
   }
   sl_status dw(int64_t R, int64_t N, int64_t n, int64_t K, const T *dy, const T *x, bool add, float *C) const {
-    return product("linear_dw", false, true, K, n, R, x, K, dy, N, add, C, K); /* dW^T = x^T dy */
+    return sl_cuda_blas(cuda, "linear_dw", false, true, K, n, R, x, K, dy, N, add, C, K); /* dW^T = x^T dy */
   }
 };
 

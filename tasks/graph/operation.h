@@ -115,9 +115,11 @@ struct sl_operation {
   /* FLOPs and bytes, computed from shapes alone (data pointers are NULL). NULL: no FLOPs, each argument moved once. */
   void (*cost)(const sl_call *call, sl_cost *cost);
 
-  /* Bytes of scratch memory, 64-byte aligned: per thread of the team (CPU), or in total (CUDA). NULL: none. */
+  /* Bytes of scratch memory, 64-byte aligned: per thread of the team (CPU), or in total (CUDA). NULL: none, or for
+   * scratch_fast, which is that of cuda_fast: as many as scratch_cuda says. */
   size_t (*scratch)(const sl_call *call);
   size_t (*scratch_cuda)(const sl_call *call);
+  size_t (*scratch_fast)(const sl_call *call);
 
   sl_kernel cpu[SL_ISA_COUNT]; /* by instruction set; NULL where this build has none */
   /* The same for calls whose arguments are stored in bf16, as chosen by the precision pass (precision.h). NULL: the

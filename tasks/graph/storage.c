@@ -146,9 +146,10 @@ sl_status sl_operation_run(const sl_operation *op, const sl_operation *convert_o
   return run_widened(&w, op, 0, (sl_array *)(void *)memory);
 }
 
-size_t sl_operation_scratch_cuda(const sl_operation *op, const sl_call *call) {
-  if (!widens_cuda(op, call)) return op->scratch_cuda ? op->scratch_cuda(call) : 0;
-  return own_scratch(op->scratch_cuda, call) + copy_bytes(call);
+size_t sl_operation_scratch_cuda(const sl_operation *op, int fast, const sl_call *call) {
+  size_t (*const rule)(const sl_call *) = fast && op->scratch_fast ? op->scratch_fast : op->scratch_cuda;
+  if (!widens_cuda(op, call)) return rule ? rule(call) : 0;
+  return own_scratch(rule, call) + copy_bytes(call);
 }
 
 int sl_operation_copies_cuda(const sl_operation *op, const sl_call *call) {

@@ -381,7 +381,7 @@ static sl_status reserve_scratch(sl_program *p) {
     if (p->graph->node[i]->bucket) continue;
     if ((mine = sl_operation_scratch(p->task[i].op, call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
-    p->task[i].scratch_cuda = sl_operation_scratch_cuda(p->task[i].op, call);
+    p->task[i].scratch_cuda = sl_operation_scratch_cuda(p->task[i].op, p->task[i].fast, call);
     if (p->task[i].scratch_cuda > (asks ? asks->scratch_cuda : 0)) asks = &p->task[i];
     if (sl_operation_copies_cuda(p->task[i].op, call) > copies) copies = sl_operation_copies_cuda(p->task[i].op, call);
   }

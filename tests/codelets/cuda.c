@@ -23,6 +23,7 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
 #include <stdlib.h>
 
 #include "codelets/codelets.h"
+#include "codelets/kernels/product_sizes.h"
 #include "runtime/processors/cuda_context.h"
 #include "tasks/graph/storage.h"
 
@@ -107,7 +108,7 @@ static sl_status once(copies *all, const sl_operation *op, int fast, const sl_ca
     out[j].part = &out[j];
   }
   there.in = in, there.out = out, there.team = NULL;
-  there.scratch_bytes = sl_operation_scratch_cuda(op, call);
+  there.scratch_bytes = sl_operation_scratch_cuda(op, fast, call);
   SL_TRY(sl_operation_run_cuda(op, &sl_op_convert, fast, &there, cuda, sl_cuda_scratch_memory(cuda), wide));
   SL_TRY(check(cudaDeviceSynchronize(), op->name));
   for (int i = 0; i < all->n; i++) {
@@ -172,9 +173,10 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
     if (!b->before || !b->first) SL_TRY_OUT(sl_no_memory("for a case of %s", op->name));
     memcpy(b->before, b->host, b->bytes);
   }
-  cuda = sl_cuda_create(NULL, sl_operation_scratch_cuda(op, call), &status);
-  if (status != SL_OK) goto out;
   fast = fast && op->cuda_fast;
+  if (fast) sl__fast_bytes = 1 << 14; /* so that the cases need several stretches of rows */
+  cuda = sl_cuda_create(NULL, sl_operation_scratch_cuda(op, fast, call), &status);
+  if (status != SL_OK) goto out;
   if (fast) SL_TRY_OUT(sl_cuda_open_blas(cuda));
   SL_TRY_OUT(once(&all, op, fast, call, cuda));
   for (int i = 0; i < all.n; i++) memcpy(all.buffer[i].first, all.buffer[i].host, all.buffer[i].bytes);

@@ -68,6 +68,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4
 typedef struct product {
   bool transpose_a, transpose_b, bf16; /* bf16: A and B */
   size_t m, n, k, lda, ldb, ldc;
+  size_t count, a_stride, b_stride, c_stride; /* of a batch */
   float alpha, beta;
   const void *A, *B;
   float *C;
@@ -122,8 +123,7 @@ static void tile(size_t k, const float *a, const float *b, float *sums) {
   memcpy(sums, sum, sizeof sum);
 }
 
-static void multiply(void *arguments) {
-  const product *p = arguments;
+static void multiply_one(const product *p) {
   const size_t bytes = p->bf16 ? sizeof(uint16_t) : sizeof(float);
   check_matrix(p->A, bytes, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, 0);
   check_matrix(p->B, bytes, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, 0);
@@ -145,16 +145,29 @@ static void multiply(void *arguments) {
     }
 }
 
+static void multiply(void *arguments) {
+  product p = *(const product *)arguments;
+  const size_t bytes = p.bf16 ? sizeof(uint16_t) : sizeof(float);
+  for (size_t i = 0; i < p.count; i++) {
+    multiply_one(&p);
+    p.A = (const char *)p.A + p.a_stride * bytes;
+    p.B = (const char *)p.B + p.b_stride * bytes;
+    p.C += p.c_stride;
+  }
+}
+
 /* ---- in the program ---------------------------------------------------------------------------------------------- */
 
+/* batch: `count` and the strides. */
 static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, cublasOperation_t transpose_a,
                             cublasOperation_t transpose_b, int m, int n, int k, const float *alpha, const void *A,
-                            int lda, const void *B, int ldb, const float *beta, float *C, int ldc) {
+                            int lda, const void *B, int ldb, const float *beta, float *C, int ldc,
+                            const long long batch[4]) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (m < 0 || n < 0 || k < 0 || lda < (transpose_a ? k : m) || ldb < (transpose_b ? n : k) || ldc < m || lda < 1 ||
-      ldb < 1 || ldc < 1)
+      ldb < 1 || ldc < 1 || batch[0] < 0)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+  if (m == 0 || n == 0 || batch[0] == 0) return CUBLAS_STATUS_SUCCESS;
   const product p = {.transpose_a = transpose_a != CUBLAS_OP_N,
                      .transpose_b = transpose_b != CUBLAS_OP_N,
                      .bf16 = bf16,
@@ -164,6 +177,10 @@ static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, 
                      .lda = (size_t)lda,
                      .ldb = (size_t)ldb,
                      .ldc = (size_t)ldc,
+                     .count = (size_t)batch[0],
+                     .a_stride = (size_t)batch[1],
+                     .b_stride = (size_t)batch[2],
+                     .c_stride = (size_t)batch[3],
                      .alpha = *alpha,
                      .beta = *beta,
                      .A = A,
@@ -177,7 +194,8 @@ static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, 
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
                            int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
                            const float *beta, float *C, int ldc) {
-  return queue(handle, "cublasSgemm", false, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+  return queue(handle, "cublasSgemm", false, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,
+               (long long[]){1, 0, 0, 0});
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
@@ -187,5 +205,18 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
   (void)algorithm;
   if (a_type != CUDA_R_16BF || b_type != CUDA_R_16BF || c_type != CUDA_R_32F || compute != CUBLAS_COMPUTE_32F)
     return CUBLAS_STATUS_INVALID_VALUE;
-  return queue(handle, "cublasGemmEx", true, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+  return queue(handle, "cublasGemmEx", true, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,
+               (long long[]){1, 0, 0, 0});
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k, const void *alpha,
+                                          const void *A, cudaDataType a_type, int lda, long long a_stride,
+                                          const void *B, cudaDataType b_type, int ldb, long long b_stride,
+                                          const void *beta, void *C, cudaDataType c_type, int ldc, long long c_stride,
+                                          int count, cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  (void)algorithm;
+  if (a_type != b_type || c_type != CUDA_R_32F || compute != CUBLAS_COMPUTE_32F) return CUBLAS_STATUS_INVALID_VALUE;
+  return queue(handle, "cublasGemmStridedBatchedEx", a_type == CUDA_R_16BF, transpose_a, transpose_b, m, n, k, alpha, A,
+               lda, B, ldb, beta, C, ldc, (long long[]){count, a_stride, b_stride, c_stride});
 }

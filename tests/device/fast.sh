@@ -52,9 +52,23 @@ train_fast 4 --workers auto --gpu-kernels fast
 check 'fast, --workers auto: the same bits' same
 train_fast 4 --workers 1 --gpu-kernels fast --row-blocks 2
 check 'fast, with row blocks' test $code = 0
+# Convolutions, with strides and of 1 x 1; attention, causal and with lengths.
+for family in lenet resnet gpt2 bert; do
+  for precision in fp32 bf16; do
+    train_small $family 1 --steps 3 --workers 1 --precision $precision --gpu-kernels fast
+    fast=$(digest)
+    check "fast, $family in $precision" test $code = 0
+    EMULATED_DEVICES=2 EMULATED_SEED=3 train_small $family 1 --steps 3 --workers 1 --precision $precision --gpu-kernels fast --sched random
+    check "fast, $family in $precision, 2 GPUs: the same bits" same
+  done
+done
 # shellcheck disable=SC2086 # words
 expect 'bench names the operations that only GPUs compute' 0 '^fast kernels, on GPUs only: linear, linear_d[xw], linear_d[xw] ' \
   bench mlp --size layers=2,hidden=24 --steps 2 --batch 32 --workers 1 --no-measure --gpu-kernels fast
+expect 'convolutions, too' 0 '^fast kernels, on GPUs only: conv2d, .*conv2d_dx, conv2d_dw' \
+  bench lenet --size channels=4,hidden=16 --steps 2 --batch 12 --workers 1 --no-measure --gpu-kernels fast
+expect 'and attention' 0 '^fast kernels, on GPUs only: .*attention, .*attention_grad' \
+  bench gpt2-nano --size layers=1,width=16,heads=2,positions=16 --length 8 --steps 2 --batch 6 --workers 1 --no-measure --gpu-kernels fast
 expect 'calibrate has enough samples where a task can run' 0 '^([0-9]+) of \1 have 10 samples or more' \
   calibrate mlp --size layers=2,hidden=24 --batch 32 --workers 1 --gpu-kernels fast --performance-models fast
 # shellcheck disable=SC2086 # words
