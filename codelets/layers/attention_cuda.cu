@@ -8,7 +8,9 @@
  * and over the queries for dk and dv, so that one thread forms each sum and nothing is atomic.
  *
  * T is the type of activations, float or sl_bf16. In bf16, products take numbers by pairs, as in attention.c, and
- * results are summed in scratch memory before they are rounded. */
+ * results are summed in scratch memory before they are rounded.
+ *
+ * The fast kernels, at the end, store scores and use cuBLAS for the products. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/attention_sizes.h"
 #include "codelets/kernels/blas_cuda.h"
