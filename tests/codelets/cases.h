@@ -66,6 +66,7 @@ typedef struct test_case {
   double tolerance[SL_MAX_OUT]; /* of output j: |y - reference| <= tolerance[j] max(scale, |reference|); 0: equal */
   uint32_t differentiable;      /* bit i: compare the gradient of input i with finite differences of output 0 */
   double gradient_tolerance;    /* relative to the reference's largest slope; 0: 2e-5 */
+  int lengths;                  /* input with samples' lengths: inputs [B, T, ..] are NaN beyond them; 0: none */
   int packed;                   /* parts of input 0 side by side in its last dimension, each with slopes of its own */
   uint32_t accumulates;         /* bit j: output j can be added to, even if its scope does not require it */
   int exact;                    /* bits do not depend on how samples or rows are cut */

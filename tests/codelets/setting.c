@@ -102,6 +102,18 @@ void setting_build(setting *s, const test_case *c) {
   s->nodes = s->graph->n_nodes;
 }
 
+static void spoil(setting *s) {
+  const test_case *c = s->c;
+  const int32_t *length = s->run.data[c->lengths];
+  const int64_t T = c->in[c->n_in > 2 ? 1 : 0].shape.dim[1];
+  for (int i = 0; i < c->lengths; i++) {
+    const sl_shape *x = &c->in[i].shape;
+    if (x->ndim != 3 || x->dim[1] != T) continue;
+    for (int64_t e = 0; e < case_count(x); e++)
+      if (e / x->dim[2] % T >= length[e / x->dim[2] / T]) number(NAN, s->run.data[i], s->graph->value[i]->dtype, e, 1);
+  }
+}
+
 void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
   interpret_destroy(&s->run);
   assert_ok(interpret_create(s->graph, isa, team, &s->run));
@@ -116,6 +128,7 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
       setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5},
                    (uint32_t)v + 1);
   }
+  if (s->c->lengths) spoil(s);
   /* The input operation reads the step's arrays: they are input 0 of its case. */
   if (s->c->n_in) s->run.step.input[0] = s->run.data[0];
 }
