@@ -133,6 +133,11 @@ check 'and takes less memory' less peak.bf16 peak.fp32 0.8
 number_of percent_of_peak out >percent
 echo 100 >whole
 check 'but no more than its peak' less percent whole 1
+run simulate gpt2 --size layers=2 --batch 16 --length 256 --machine dgx-a100 --gpus 1 --workers gpu --gpu-kernels tf32 --steps 1 --json
+number_of step_s out >step.tf32
+check 'tf32 is faster on a GPU' less step.tf32 step.fp32 0.8
+number_of percent_of_peak out >percent
+check 'but no more than its peak, either' less percent whole 1
 # The times that calibrate measures here: a simulation finds every kind of task among them, by its footprint.
 small='gpt2-nano --size layers=1,width=32,heads=2 --batch 4 --length 16 --clip 1'
 # shellcheck disable=SC2086 # words

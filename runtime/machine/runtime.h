@@ -27,7 +27,7 @@ typedef struct sl_runtime_options {
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those visible to the node's ranks */
   int gpus_alone;         /* 1, with workers 0: no CPU workers if this rank has a GPU */
-  int fast;               /* 1: operations with a fast kernel run on GPUs only; results differ from exact kernels */
+  int fast;               /* sl_gpu_kernels; unless exact, operations with a fast kernel run on GPUs only */
   size_t gpu_memory;      /* bytes of each GPU's memory to use, by all ranks that share it; 0: all that is free */
   const char *kernels;    /* "base", "avx2", "avx512", "neon"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */

@@ -68,14 +68,22 @@ static size_t blas_bytes() {
   return cudaMemGetInfo(&left, &all) == cudaSuccess && all >= (size_t)16 << 30 ? (size_t)32 << 20 : (size_t)4 << 20;
 }
 
-extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda) {
+extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels) {
   const size_t bytes = blas_bytes();
+  int generation = 0;
+  if (kernels == SL_GPU_TF32 &&
+      (cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, cuda->device) != cudaSuccess ||
+       generation < 8))
+    return sl_blame(sl_fail(SL_EUNSUPPORTED, "GPU %d has no TF32 (its compute capability is %d, not 8 or more)",
+                            cuda->device, generation),
+                    "gpu_kernels");
   SL_TRY(reserve(cuda, &cuda->blas_space, bytes, "the work space of cuBLAS"));
   cuda->blas_bytes = bytes;
   cublasStatus_t status = cublasCreate(&cuda->blas);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(cuda->blas, cuda->stream);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetWorkspace(cuda->blas, cuda->blas_space, bytes);
-  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasSetMathMode(cuda->blas, kernels == SL_GPU_TF32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetAtomicsMode(cuda->blas, CUBLAS_ATOMICS_NOT_ALLOWED);
   if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
   return sl_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ESTARPU, "GPU %d: cuBLAS: %s", cuda->device,

@@ -15,6 +15,10 @@
 extern "C" {
 #endif
 
+/* The kernels of GPUs: exact ones have the bits of CPUs; fast ones use cuBLAS, in tf32 with the tensor cores' TF32: the
+ * factors of products of floats are rounded to 11 significant bits, sums are in float. */
+typedef enum sl_gpu_kernels { SL_GPU_EXACT, SL_GPU_FAST, SL_GPU_TF32 } sl_gpu_kernels;
+
 typedef struct sl_cuda sl_cuda;
 enum { SL_CUDA_MARKS = 16 }; /* more than StarPU queues on a stream at once */
 
@@ -46,8 +50,8 @@ int sl_cuda_devices(void);
  * no GPU; SL_ENOMEM; SL_ESTARPU). */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Prepares cuBLAS on the context's stream, for fast kernels. Its results are reproducible on devices of one kind: no
- * atomics, sums in fp32 and no tf32, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
-sl_status sl_cuda_open_blas(sl_cuda *cuda);
+ * atomics, sums in float, a work space of fixed size. SL_ENOMEM, SL_ESTARPU; SL_EUNSUPPORTED: the GPU has no TF32. */
+sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels);
 /* The scratch memory. */
 void *sl_cuda_scratch_memory(const sl_cuda *cuda);
 /* Bytes of device memory that the context holds: scratch, and the work space of cuBLAS. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "runtime/processors/cuda_context.h"
 #include "tasks/graph/graph.h"
 #include "tasks/schedule/times.h"
 
@@ -39,6 +40,7 @@ double sl_machine_seconds(const sl_machine *m, const sl_graph *g, const sl_node 
   const double measured = sl_times_find(m->times, node->op->name, m->times ? sl_node_footprint(g, node) : 0, kind);
   if (measured > 0) return slower * (worker->overhead + measured);
   const int half = worker->half > 0 && reads_half(g, node) && (node->op->pairs || kind == SL_KIND_GPU);
-  const double flops = half ? worker->half : worker->flops;
+  const int tf32 = m->fast == SL_GPU_TF32 && node->op->fast && worker->tf32 > 0;
+  const double flops = half ? worker->half : tf32 ? worker->tf32 : worker->flops;
   return slower * (worker->overhead + fmax(cost->flops / flops, cost->bytes / worker->bytes));
 }

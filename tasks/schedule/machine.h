@@ -15,16 +15,17 @@ typedef struct sl_machine_kind {
   double bytes;    /* bytes/s of one worker */
   double overhead; /* seconds a task */
   double half;     /* FLOP/s of products whose factors are stored in 16 bits; 0: as `flops` */
+  double tf32;     /* the same of fast kernels in tf32 */
 } sl_machine_kind;
 
 typedef struct sl_machine {
   sl_machine_kind kind[SL_KINDS];
-  double exchange;              /* bytes/s of sums over ranks */
-  double link;                  /* bytes/s between the host's memory and a GPU's, each way */
-  double latency;               /* seconds a transfer */
-  double peer, peer_latency;    /* the same between two GPUs; 0: they copy to one another over the host */
-  double slower;                /* factor of the times of all tasks, exchanges excepted; 0 and 1: none */
-  int fast;                     /* 1: operations with a fast GPU kernel run on GPUs only */
+  double exchange;           /* bytes/s of sums over ranks */
+  double link;               /* bytes/s between the host's memory and a GPU's, each way */
+  double latency;            /* seconds a transfer */
+  double peer, peer_latency; /* the same between two GPUs; 0: they copy to one another over the host */
+  double slower;             /* factor of the times of all tasks, exchanges excepted; 0 and 1: none */
+  int fast; /* sl_gpu_kernels (cuda_context.h); unless exact, operations with a fast kernel run on GPUs only */
   const struct sl_times *times; /* measured times of tasks (times.h); NULL: none */
 } sl_machine;
 

@@ -35,7 +35,7 @@ typedef struct sl__task {
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
-  char fast;                        /* 1: runs only op->cuda_fast */
+  char fast;                        /* sl_gpu_kernels; unless exact, only op->cuda_fast runs */
   const sl_operation *op, *convert; /* convert: as in storage.h */
   const char *name;                 /* layer */
   struct starpu_task *task;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/processors/cuda_context.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/device.h"
 #include "tasks/starpu/simulated.h"
@@ -28,7 +29,8 @@ struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast) {
   e->fast = fast;
   e->next = list;
   list = e;
-  snprintf(e->symbol, sizeof e->symbol, "starling_%s%s", op->name, fast ? "_fast" : "");
+  static const char *const kernels[] = {[SL_GPU_EXACT] = "", [SL_GPU_FAST] = "_fast", [SL_GPU_TF32] = "_tf32"};
+  snprintf(e->symbol, sizeof e->symbol, "starling_%s%s", op->name, kernels[fast]);
   e->model.type = STARPU_HISTORY_BASED;
   e->model.symbol = e->symbol;
   e->model.footprint = footprint;

@@ -119,7 +119,7 @@ static void open_device(void *arg) {
   sl_status status = SL_OK;
   number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
-  if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()]);
+  if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()], d->fast);
   sl_array *copies = d->copies[starpu_worker_get_id()] = calloc((size_t)d->n_copies + 1, sizeof *copies);
   if (status == SL_OK && !copies) status = sl_no_memory("for the copies of a task");
   d->failure[starpu_worker_get_id()] = sl_failure_keep(status);

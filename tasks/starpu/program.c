@@ -292,7 +292,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
     free(handle), free(mode);
   }
   task->nbuffers = n;
-  t->fast = (char)(sl_runtime_fast(p->runtime) && (SL_SIMULATED ? node->op->fast : node->op->cuda_fast != NULL));
+  t->fast = (char)((SL_SIMULATED ? node->op->fast : node->op->cuda_fast != NULL) ? sl_runtime_fast(p->runtime) : 0);
   task->cl = sl__codelet_of(node->op, t->fast);
   if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;

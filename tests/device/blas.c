@@ -1,5 +1,6 @@
-/* cuBLAS for the emulated device: the product of matrices in single precision or bf16, queued like a kernel. Each
- * element is one chain of fused multiply-adds in float (where the processor has them), k upwards, whatever the sizes.
+/* cuBLAS for the emulated device: the product of matrices in single precision (or TF32) or bf16, queued like a kernel.
+ * Each element is one chain of fused multiply-adds in float (where the processor has them), k upwards, whatever the
+ * sizes.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 struct cublasContext {
   cudaStream_t stream;
+  cublasMath_t mode;
 };
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle) {
@@ -32,7 +34,7 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
                                                                    : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  (void)handle, (void)mode;
+  handle->mode = mode;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
@@ -67,6 +69,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4
 
 typedef struct product {
   bool transpose_a, transpose_b, bf16; /* bf16: A and B */
+  bool tf32;                           /* A and B are rounded to 11 significant bits */
   size_t m, n, k, lda, ldb, ldc;
   size_t count, a_stride, b_stride, c_stride; /* of a batch */
   float alpha, beta;
@@ -93,6 +96,14 @@ static void check_matrix(const void *x, size_t bytes, size_t rows, size_t column
 }
 
 static float number(const product *p, const void *x, size_t i) {
+  if (p->tf32 && !p->bf16) {
+    uint32_t bits;
+    memcpy(&bits, (const float *)x + i, sizeof bits);
+    if ((bits & 0x7f800000) != 0x7f800000) bits = (bits + 0x1000) & 0xffffe000;
+    float rounded;
+    memcpy(&rounded, &bits, sizeof rounded);
+    return rounded;
+  }
   if (!p->bf16) return ((const float *)x)[i];
   const uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
   float of_bits;
@@ -171,6 +182,7 @@ static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, 
   const product p = {.transpose_a = transpose_a != CUBLAS_OP_N,
                      .transpose_b = transpose_b != CUBLAS_OP_N,
                      .bf16 = bf16,
+                     .tf32 = handle->mode == CUBLAS_TF32_TENSOR_OP_MATH,
                      .m = (size_t)m,
                      .n = (size_t)n,
                      .k = (size_t)k,

@@ -36,7 +36,7 @@ check 'and to the same bits' test "$(digest)" = "$fast"
 check 'on the same GPU there is no warning' test "$(grep -c 'nobody interrupted' err)" = 0
 train_fast 3 --workers 1 --gpu-kernels fast
 EMULATED_NAME='Other GPU' expect 'on another GPU the run resumes, and says that its bits change' 0 \
-  'fast: the checkpoint was made on Emulated GPU, and this is Other GPU: the bits' train --resume --out run --steps 6
+  'fast GPU kernels: the checkpoint was made on Emulated GPU, and this is Other GPU: the bits' train --resume --out run --steps 6
 network="$network --leaves 4 --shards 4"
 train_fast 4 --workers 1 --gpu-kernels fast
 fast=$(digest)
@@ -71,6 +71,21 @@ expect 'and attention' 0 '^fast kernels, on GPUs only: .*attention, .*attention_
   bench gpt2-nano --size layers=1,width=16,heads=2,positions=16 --length 8 --steps 2 --batch 6 --workers 1 --no-measure --gpu-kernels fast
 expect 'calibrate has enough samples where a task can run' 0 '^([0-9]+) of \1 have 10 samples or more' \
   calibrate mlp --size layers=2,hidden=24 --batch 32 --workers 1 --gpu-kernels fast --performance-models fast
+# TF32: fp32 products have other bits, those of bf16 have not.
+for precision in fp32 bf16; do
+  train_small gpt2 1 --steps 3 --workers 1 --rate-schedule constant --precision $precision --gpu-kernels fast
+  fast=$(digest)
+  train_small gpt2 1 --steps 2 --workers 1 --rate-schedule constant --precision $precision --gpu-kernels tf32
+  expect "a run in TF32 and $precision resumes" 0 '' train --resume --out run --steps 3
+  tf32=$(digest)
+  train_small gpt2 1 --steps 3 --workers 1 --rate-schedule constant --precision $precision --gpu-kernels tf32
+  check "to the bits of one that was not interrupted" test "$(digest)" = "$tf32"
+  if [ $precision = fp32 ]; then check 'in fp32 not those of fast' test "$tf32" != "$fast"
+  else check 'in bf16 those of fast' test "$tf32" = "$fast"; fi
+done
+expect 'bench names TF32' 0 'attention_grad .*\(cuBLAS in TF32; the bits differ' \
+  bench gpt2-nano --size layers=1,width=16,heads=2,positions=16 --length 8 --steps 2 --batch 6 --workers 1 --no-measure --gpu-kernels tf32
+EMULATED_GENERATION=7 expect 'a GPU without TF32' 1 'GPU 0 has no TF32 .*7, not 8.*--gpu-kernels exact' train $network --gpu-kernels tf32 --out refused
 # shellcheck disable=SC2086 # words
 expect 'heteroprio is refused' 1 'heteroprio gives tasks to any kind of worker.*--gpu-kernels exact' train $network --gpu-kernels fast --sched heteroprio --out refused
 # shellcheck disable=SC2086 # words

@@ -144,6 +144,12 @@ const char *cudaGetErrorName(cudaError_t error) {
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
+/* The first number of the compute capability. */
+static int generation(void) {
+  const char *text = getenv("EMULATED_GENERATION");
+  return text ? atoi(text) : 9;
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
   emulated_device(0);
   *count = emulated_settings.devices;
@@ -173,13 +179,15 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int number) {
   p->totalGlobalMem = emulated_settings.memory;
   p->sharedMemPerBlock = SHARED_DEFAULT;
   p->warpSize = 32, p->maxThreadsPerBlock = 1024;
-  p->major = 9, p->multiProcessorCount = 1, p->concurrentKernels = 1;
+  p->major = generation(), p->multiProcessorCount = 1, p->concurrentKernels = 1;
   p->pciBusID = 0xe0 + number;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int number) {
   if (!emulated_device(number)) return emulated_fail(cudaErrorInvalidDevice);
-  *value = attribute == cudaDevAttrMultiProcessorCount ? 1 : 0;
+  *value = attribute == cudaDevAttrMultiProcessorCount      ? 1
+           : attribute == cudaDevAttrComputeCapabilityMajor ? generation()
+                                                            : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int number) {

@@ -164,7 +164,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
   sl_machine machine = o->described ? of_teams(&described, workers > 0 ? workers : 0, threads, gpus)
                                     : sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
-  machine.fast = strcmp(o->gpu_kernels, "fast") == 0;
+  machine.fast = sl__gpu_kernels(o);
   if (!o->described) plan.tiles.blocks |= sl__job_prefers_blocks(o, training.precision, gpus);
   if (!o->described && plan.tiles.blocks) sl_machine_set_tiles(&machine);
   if (o->plan && strcmp(o->plan, "machine") == 0) {

@@ -307,15 +307,16 @@ sl_status sl__machine_describe(const char *name, sl__machine_description *machin
 sl_machine sl__machine_of(const sl__machine_description *m, int workers, int gpus) {
   const double memory = m->cpu.bandwidth * m->cpu.numa_domains;
   const int sharing = workers > 0 ? workers : 1; /* workers that share the memory */
-  return (sl_machine){.kind = {[SL_KIND_CPU] = {workers, m->cpu.peak.fp32 * m->cpu.efficiency, memory / sharing,
-                                                m->cpu.overhead, m->cpu.peak.bf16 * m->cpu.efficiency},
-                               [SL_KIND_GPU] = {gpus, m->gpu.peak.fp32 * m->gpu.efficiency, m->gpu.bandwidth,
-                                                m->gpu.overhead, m->gpu.peak.bf16 * m->gpu.efficiency}},
-                      .exchange = m->network.per_rank > 0 ? m->network.per_rank
-                                  : m->network.shared > 0 ? m->network.shared
-                                                          : sl_machine_default(workers, 1, gpus).exchange,
-                      .link = m->gpu.link,
-                      .latency = m->gpu.link_latency,
-                      .peer = m->gpu.peer_link,
-                      .peer_latency = m->gpu.peer_latency};
+  return (sl_machine){
+      .kind = {[SL_KIND_CPU] = {workers, m->cpu.peak.fp32 * m->cpu.efficiency, memory / sharing, m->cpu.overhead,
+                                m->cpu.peak.bf16 * m->cpu.efficiency},
+               [SL_KIND_GPU] = {gpus, m->gpu.peak.fp32 * m->gpu.efficiency, m->gpu.bandwidth, m->gpu.overhead,
+                                m->gpu.peak.bf16 * m->gpu.efficiency, m->gpu.peak.tf32 * m->gpu.efficiency}},
+      .exchange = m->network.per_rank > 0 ? m->network.per_rank
+                  : m->network.shared > 0 ? m->network.shared
+                                          : sl_machine_default(workers, 1, gpus).exchange,
+      .link = m->gpu.link,
+      .latency = m->gpu.link_latency,
+      .peer = m->gpu.peer_link,
+      .peer_latency = m->gpu.peer_latency};
 }

@@ -14,6 +14,7 @@
 #include "tools/plan/parts.h"
 #include "tools/run/times.h"
 #include "tools/settings/model.h"
+#include "tools/settings/workers.h"
 #include "tools/simulate/node.h"
 
 /* Bytes of a rank beside its program: MPI, StarPU, the recorder and the libraries. A constant, so that the same command
@@ -102,7 +103,7 @@ static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated 
   sl_machine machine = machine_of(s, job);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
+  machine.fast = sl__gpu_kernels(s->o);
   SL_TRY_OUT(sl_placements_create(
       network->graph,
       &(sl_placing){.ranks = ranks, .zero = (int)c->v[SL__ZERO], .window = sl_fetch_window(plan->micro_batches)},
@@ -171,7 +172,7 @@ static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simul
       .inputs = DEPTH * (double)plan->batch / mesh.data * (double)(network->sample_bytes + sizeof(int32_t))};
   sl__prediction *p = &c->p;
   sl__mesh_steps *steps;
-  wanted.machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
+  wanted.machine.fast = sl__gpu_kernels(s->o);
   SL_TRY(sl__mesh_predict(&wanted, &steps));
   p->seconds = steps->seconds;
   p->busy = fmin(steps->joint->busy, 1);

@@ -10,6 +10,7 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
+#include "runtime/processors/cuda_context.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
@@ -406,5 +407,7 @@ void sl__job_print_kernels(const sl__job *j) {
     printf("%s%s", between, op->name);
     between = ", ";
   }
-  if (*between == ',') puts(" (cuBLAS; the bits differ from --gpu-kernels exact)");
+  if (*between == ',')
+    printf(" (cuBLAS%s; the bits differ from --gpu-kernels exact)\n",
+           sl_runtime_fast(j->runtime) == SL_GPU_TF32 ? " in TF32" : "");
 }

@@ -52,7 +52,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   if (o->offload && (strncmp(o->offload, "disk:", 5) != 0 || !o->offload[5]))
     return sl_fail(SL_EINVAL, "--offload %s: write disk:DIR, with a folder on a fast local disk", o->offload);
   SL_TRY(sl_block_offload(o->offload ? o->offload + 5 : NULL));
-  options.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
+  options.fast = sl__gpu_kernels(o);
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
   SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, o->disk_timeout, SL__EXIT_LOST));

@@ -1,10 +1,17 @@
-/* Reads --workers and --gpus. */
+/* Reads --workers, --gpus and --gpu-kernels. */
 #include "tools/settings/workers.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/processors/cuda_context.h"
+
+int sl__gpu_kernels(const sl__options *o) {
+  if (!o->gpu_kernels || strcmp(o->gpu_kernels, "exact") == 0) return SL_GPU_EXACT;
+  return strcmp(o->gpu_kernels, "tf32") == 0 ? SL_GPU_TF32 : SL_GPU_FAST;
+}
 
 sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
   enum { MOST = 4096 };

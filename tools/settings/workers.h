@@ -12,6 +12,8 @@ typedef struct sl__workers {
   int choose; /* --workers auto: find by measurement which kinds are faster */
 } sl__workers;
 
+int sl__gpu_kernels(const sl__options *options); /* sl_gpu_kernels of --gpu-kernels */
+
 /* SL_EINVAL: not a number or one of the words, or a word that --gpus contradicts. */
 sl_status sl__workers_of(const sl__options *options, sl__workers *workers);
 
@@ -29,6 +31,6 @@ sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);
  * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
 sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
 sl_pipe_order sl__pipe_order_of(const sl__options *options); /* --pipe-order */
-extern const char *const sl__pipe_orders[SL_PIPE_ORDERS];      /* its words */
+extern const char *const sl__pipe_orders[SL_PIPE_ORDERS];    /* its words */
 
 #endif

@@ -17,6 +17,7 @@
 #include "tools/run/session.h"
 #include "tools/run/times.h"
 #include "tools/settings/model.h"
+#include "tools/settings/workers.h"
 
 typedef struct run {
   const sl__options *o;
@@ -71,7 +72,7 @@ static sl_status prepare(run *r) {
     return sl_fail(SL_EINVAL, "%d leaves cannot be divided among %d ranks", r->plan.leaves, r->mesh->data);
   SL_TRY(sl__settle_folds(r->mesh, &r->training));
   r->machine = sl__simulated_machine(r->job);
-  r->machine.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
+  r->machine.fast = sl__gpu_kernels(o);
   SL_TRY(read_times(r));
   return sl_network_training(r->model, &r->data, &r->training, r->plan.batch, &r->network);
 }
@@ -199,13 +200,12 @@ static sl_status print_json(const run *r) {
                           "steps", 1, "step_s", seconds, "samples_per_s", (double)r->plan.batch / seconds, "gflops",
                           1e-9 * r->flops / seconds, "step_flops", r->flops, "percent_of_peak",
                           100 * r->flops / seconds / peak(r));
-  json_t *more =
-      json_pack("{s:{s:i, s:i, s:i, s:s}, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:i, s:I}", "mesh", "data", r->mesh->data,
-                "pipe", r->mesh->pipe, "tensor", r->mesh->tensor, "order",
-                sl__pipe_orders[sl__pipe_order_of(r->o)], "bound_s", r->steps->bound,
-                "predicted_step_s", seconds, "kernel_percent", 100 * r->steps->joint->busy, "bubble_percent",
-                100 * r->steps->joint->bubble, "exposed_percent", 100 * r->steps->joint->exposed, "idle_percent", idle,
-                "stages", ranks_to_json(r), "tasks", r->tasks, "predicted_peak_bytes", (json_int_t)r->memory);
+  json_t *more = json_pack(
+      "{s:{s:i, s:i, s:i, s:s}, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:i, s:I}", "mesh", "data", r->mesh->data, "pipe",
+      r->mesh->pipe, "tensor", r->mesh->tensor, "order", sl__pipe_orders[sl__pipe_order_of(r->o)], "bound_s",
+      r->steps->bound, "predicted_step_s", seconds, "kernel_percent", 100 * r->steps->joint->busy, "bubble_percent",
+      100 * r->steps->joint->bubble, "exposed_percent", 100 * r->steps->joint->exposed, "idle_percent", idle, "stages",
+      ranks_to_json(r), "tasks", r->tasks, "predicted_peak_bytes", (json_int_t)r->memory);
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);
     return sl_no_memory("for the figures as JSON");

@@ -22,6 +22,7 @@
 #include "tools/run/timeline.h"
 #include "tools/run/times.h"
 #include "tools/settings/model.h"
+#include "tools/settings/workers.h"
 #include "tools/simulate/node.h"
 
 typedef struct run {
@@ -107,7 +108,7 @@ static sl_status prepare(run *r) {
   sl_simulation_set(&simulation);
   sl_runtime_options options = sl_runtime_defaults();
   options.sched = o->sched, options.sched_lib = o->sched_lib;
-  options.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
+  options.fast = sl__gpu_kernels(o);
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   SL_TRY(sl_runtime_start(&options, &r->runtime));
   r->machine = sl__simulated_machine(&r->job);

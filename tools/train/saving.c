@@ -22,7 +22,7 @@ static void warn_of_gpu(const sl__trainer *r, const char *before) {
   if (before[0] && here[0] && strcmp(before, here) != 0)
     sl_log(
         SL_LOG_WARNING,
-        "--gpu-kernels fast: the checkpoint was made on %s, and this is %s: the bits will not be those of a run that "
+        "fast GPU kernels: the checkpoint was made on %s, and this is %s: the bits will not be those of a run that "
         "nobody interrupted",
         before, here);
 }

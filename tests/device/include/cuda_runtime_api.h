@@ -42,7 +42,11 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault
 };
 enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeMode = 20 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeMode = 20,
+  cudaDevAttrComputeCapabilityMajor = 75
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
 
