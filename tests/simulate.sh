@@ -138,6 +138,7 @@ number_of step_s out >step.tf32
 check 'tf32 is faster on a GPU' less step.tf32 step.fp32 0.8
 number_of percent_of_peak out >percent
 check 'but no more than its peak, either' less percent whole 1
+expect 'a GPU without TF32' 2 'summit. describes no GPU with TF32 .*--gpu-kernels exact' simulate lenet --machine summit --gpu-kernels tf32
 # The times that calibrate measures here: a simulation finds every kind of task among them, by its footprint.
 small='gpt2-nano --size layers=1,width=32,heads=2 --batch 4 --length 16 --clip 1'
 # shellcheck disable=SC2086 # words

@@ -26,7 +26,7 @@ runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files runtime/numbers
 runtime/simulated: runtime/base runtime/exchange runtime/machine
 tasks/graph: runtime/base runtime/numbers runtime/processors
-tasks/schedule: runtime/base runtime/numbers tasks/graph
+tasks/schedule: runtime/base runtime/numbers runtime/processors tasks/graph
 tasks/bounds: runtime/trace tasks/graph tasks/schedule
 tasks/spread: runtime/exchange tasks/graph
 tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/schedule tasks/spread

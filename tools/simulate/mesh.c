@@ -157,7 +157,7 @@ static void print_text(const run *r) {
   printf("samples/s        %10.0f\n", (double)r->plan.batch / seconds);
   printf("GFLOP/s          %10.1f      %.2f GFLOP a step\n", 1e-9 * r->flops / seconds, 1e-9 * r->flops);
   printf("of the peak      %10.1f %%    %.1f GFLOP/s in %s\n", 100 * r->flops / seconds / peak(r), 1e-9 * peak(r),
-         sl_precision_names[r->training.precision]);
+         sl__simulated_precision(r->job, r->training.precision));
   printf("of the bound     %10.1f %%    bound %.3f ms: the longest path or the work of one rank\n",
          100 * r->steps->bound / seconds, 1e3 * r->steps->bound);
   printf(

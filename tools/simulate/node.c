@@ -31,6 +31,9 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
     return sl_fail(SL_EINVAL, "--ranks-per-node %d does not divide the %d GPUs of a node of '%s'", local, m->gpu.count,
                    m->name);
   if (asked.gpus > gpus) return sl_fail(SL_EINVAL, "--gpus %d: a rank on '%s' has %d", asked.gpus, m->name, gpus);
+  s->kernels = (sl_gpu_kernels)sl__gpu_kernels(o);
+  if (s->kernels == SL_GPU_TF32 && !(m->gpu.peak.tf32 > 0))
+    return sl_blame(sl_fail(SL_EINVAL, "'%s' describes no GPU with TF32 (gpu.gflops.tf32)", m->name), "gpu_kernels");
   s->ranks = s->nodes * local;
   s->share.gpus = asked.gpus >= 0 ? asked.gpus : gpus;
   if (s->share.gpus > MOST_GPUS)
@@ -98,14 +101,20 @@ sl_simulation sl__simulation_of(const sl__simulated *s) {
 /* ---- figures of the whole job ------------------------------------------------------------------------------------ */
 
 /* Peak in the training's precision, or in fp32 where the processor has no other. */
-static double peak_of(const sl__peaks *p, sl_precision precision) {
-  return precision == SL_PRECISION_BF16 && p->bf16 > 0 ? p->bf16 : p->fp32;
+static double peak_of(const sl__peaks *p, sl_precision precision, sl_gpu_kernels kernels) {
+  if (precision == SL_PRECISION_BF16) return p->bf16 > 0 ? p->bf16 : p->fp32;
+  return kernels == SL_GPU_TF32 && p->tf32 > 0 ? p->tf32 : p->fp32;
 }
 
 double sl__simulated_peak(const sl__simulated *s, sl_precision precision) {
   const sl__machine_description *m = &s->machine;
-  return s->ranks * (peak_of(&m->cpu.peak, precision) * s->share.cpus * s->threads +
-                     peak_of(&m->gpu.peak, precision) * s->share.gpus);
+  return s->ranks * (peak_of(&m->cpu.peak, precision, s->kernels) * s->share.cpus * s->threads +
+                     peak_of(&m->gpu.peak, precision, s->kernels) * s->share.gpus);
+}
+
+const char *sl__simulated_precision(const sl__simulated *s, sl_precision precision) {
+  return s->kernels == SL_GPU_TF32 && precision != SL_PRECISION_BF16 ? "fp32, on GPUs in TF32"
+                                                                     : sl_precision_names[precision];
 }
 
 static double watts_of(const sl__machine_description *m, double busy) {

@@ -2,6 +2,7 @@
 #ifndef SL_SIMULATE_NODE_H
 #define SL_SIMULATE_NODE_H
 
+#include "runtime/processors/cuda_context.h"
 #include "runtime/simulated/simulation.h"
 #include "tasks/graph/precision.h"
 #include "tools/machines/description.h"
@@ -13,6 +14,7 @@ typedef struct sl__simulated {
   int nodes, ranks;     /* ranks of the whole job */
   int threads;          /* cores of a CPU worker */
   sl__node_share share; /* of one rank */
+  sl_gpu_kernels kernels;
 } sl__simulated;
 
 /* SL_EINVAL: more ranks than cores, a number that does not divide, no worker at all. */
@@ -23,6 +25,8 @@ sl_machine sl__simulated_machine(const sl__simulated *simulated);
 sl_simulation sl__simulation_of(const sl__simulated *simulated);
 /* FLOP/s of all workers of the job at their peaks. */
 double sl__simulated_peak(const sl__simulated *simulated, sl_precision precision);
+/* The precision in words, with TF32 if GPUs use it. */
+const char *sl__simulated_precision(const sl__simulated *simulated, sl_precision precision);
 /* Watts of all nodes, if the workers of the simulated one are busy for this share of the time; NaN: unknown. The
  * simulated node may be slow by a factor (--slow-node); the others then compute for less time. */
 double sl__simulated_watts(const sl__simulated *simulated, double busy, double slower);

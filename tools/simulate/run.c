@@ -244,7 +244,7 @@ static void print_text(const run *r) {
   printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a rank and step\n", 1e-9 * r->flops / r->median,
          1e-9 * r->flops, sl_program_graph(r->program)->n_nodes);
   printf("of the peak      %10.1f %%    %.1f GFLOP/s in %s\n", 100 * r->flops / r->median / peak(r), 1e-9 * peak(r),
-         sl_precision_names[r->training.precision]);
+         sl__simulated_precision(&r->job, r->training.precision));
   if (r->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * r->bound.mixed / r->median, 1e3 * r->bound.mixed, 1e3 * r->bound.critical_path, 1e3 * r->bound.area);
