@@ -227,9 +227,11 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
 template <int T, class F>
 __global__ void sl_cuda_rows_kernel(F f, int64_t rows) {
   constexpr int each = SL_CUDA_THREADS / T;
-  if constexpr (each == 1) return f.template row<T>((int64_t)blockIdx.x, (int)threadIdx.x);
-  for (int64_t i = (int64_t)blockIdx.x * each + threadIdx.x / T; i < rows; i += (int64_t)gridDim.x * each)
-    f.template row<T>(i, (int)threadIdx.x % T);
+  if constexpr (each == 1)
+    f.template row<T>((int64_t)blockIdx.x, (int)threadIdx.x);
+  else
+    for (int64_t i = (int64_t)blockIdx.x * each + threadIdx.x / T; i < rows; i += (int64_t)gridDim.x * each)
+      f.template row<T>(i, (int)threadIdx.x % T);
 }
 template <class F>
 static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows, int64_t n, F f) {

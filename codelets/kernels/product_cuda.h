@@ -46,12 +46,12 @@ constexpr int SL_CUDA_EIGHT = 8;
 /* to[0 .. 4) = the numbers from p on. WIDE: p allows four at once. */
 template <bool WIDE, class T>
 static __device__ inline void sl_cuda_four(const T *p, float *to) {
-  if (WIDE) {
+  if constexpr (WIDE) {
     *(float4 *)to = sl_get4(p);
-    return;
-  }
+  } else {
 #pragma unroll
-  for (int v = 0; v < 4; v++) to[v] = sl_get(p + v);
+    for (int v = 0; v < 4; v++) to[v] = sl_get(p + v);
+  }
 }
 
 /* Element (i, k) = p[i ld + k], of floats or sl_bf16; pieces begin at first(piece). WIDE: address and ld allow four
