@@ -106,15 +106,16 @@ for entry in $networks; do
   set -- $(echo "$entry" | tr ',' ' ' | tr '+' ',')
   network=$1 batch=$2
   shift 2
-  # One shard of all samples, for a GPU; then the plan by default, which has smaller tasks; with cuBLAS; in bf16.
+  # One shard of all samples, for a GPU, also with cuBLAS; then the plan by default, which has smaller tasks; in bf16.
   one='--leaves 1 --shards 1'
-  hows='gpu fast default bf16 bf16-fast'
+  hows='gpu fast tf32 default bf16 bf16-fast'
   case $network in gpt2*|lenet) hows="$hows both" ;; esac
   ours=0 narrow=0
   for how in $hows; do
     case $how in
     gpu) options="$one --workers gpu" ;;
     fast) options="$one --workers gpu --gpu-kernels fast" ;;
+    tf32) options="$one --workers gpu --gpu-kernels tf32" ;;
     default) options='--workers gpu' ;;
     bf16) options="$one --workers gpu --precision bf16" ;;
     bf16-fast) options="$one --workers gpu --precision bf16 --gpu-kernels fast" ;;
