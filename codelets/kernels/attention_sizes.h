@@ -9,9 +9,9 @@
 #include "codelets/kernels/product_sizes.h"
 
 /* Number of heads and of queries at once, so that they take about sl__fast_bytes; row lengths of a head's tokens
- * [T][dp] and of its scores [queries][Tp]; the offsets of the arrays and the total, in bytes. Results and scores are
- * floats, all else has the type of activations. p, ds: in fp32 they take the place of the scores that they are made of.
- */
+ * [T][dp] and of its scores [queries][Tp]; the offsets of the arrays and the total, in bytes. y, dq, dk, dv, s, dscores
+ * and D are floats; q, k, v, dout, p and ds have the type of activations. In fp32, p takes the place of s, and ds that
+ * of dscores. */
 typedef struct sl_attention_scratch {
   int64_t heads, queries, dp, Tp;
   size_t q, k, v, y, s, p;                 /* forward; y: the result */
@@ -27,8 +27,9 @@ static inline sl_attention_scratch sl_attention_scratch_of(int backward, int64_t
   const int64_t tokens = T * s.dp * ((backward ? 4 : 3) * number + (backward ? 3 : 1) * 4) + (backward ? T * 4 : 0);
   const int64_t score = (backward ? 2 : 1) * (number < 4 ? 4 + number : 4) * s.Tp;
   int64_t most = (sl__fast_bytes - tokens) / (score > 0 ? score : 1);
-  s.queries = most < 16 ? 16 : most;
-  if (s.queries > T) s.queries = T;
+  most = most < 16 ? 16 : most;
+  const int64_t stretches = (T + most - 1) / most;
+  s.queries = stretches > 1 ? (T + stretches - 1) / stretches : T; /* stretches of about equal lengths */
   most = sl__fast_bytes / (tokens + s.queries * score > 0 ? tokens + s.queries * score : 1);
   s.heads = most < 1 ? 1 : most < heads ? most : heads;
   const int64_t rows = s.heads * T * s.dp, scores = s.heads * s.queries * s.Tp;

@@ -42,14 +42,19 @@ static sl_status sl_cuda_blas_batch(sl_cuda *cuda, const char *operation, bool t
                                     sl_cuda_batch<const T> B, bool add, sl_cuda_batch<float> C, int64_t count) {
   const float beta = add ? 1 : 0;
   const cublasOperation_t a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cudaDataType type = sl_cuda_narrow<T> ? CUDA_R_16BF : CUDA_R_32F;
   if (m == 0 || n == 0 || count == 0) return SL_OK;
   if (m > INT_MAX || n > INT_MAX || k > INT_MAX || A.ld > INT_MAX || B.ld > INT_MAX || C.ld > INT_MAX ||
       count > INT_MAX)
     return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS takes no more than %d rows, columns or matrices", operation, INT_MAX);
-  const cublasStatus_t status = cublasGemmStridedBatchedEx(
-      cuda->blas, a, b, (int)m, (int)n, (int)k, &scale, A.first, type, (int)A.ld, A.step, B.first, type, (int)B.ld,
-      B.step, &beta, C.first, CUDA_R_32F, (int)C.ld, C.step, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  cublasStatus_t status;
+  if constexpr (sl_cuda_narrow<T>)
+    status =
+        cublasGemmStridedBatchedEx(cuda->blas, a, b, (int)m, (int)n, (int)k, &scale, A.first, CUDA_R_16BF, (int)A.ld,
+                                   A.step, B.first, CUDA_R_16BF, (int)B.ld, B.step, &beta, C.first, CUDA_R_32F,
+                                   (int)C.ld, C.step, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  else
+    status = cublasSgemmStridedBatched(cuda->blas, a, b, (int)m, (int)n, (int)k, &scale, A.first, (int)A.ld, A.step,
+                                       B.first, (int)B.ld, B.step, &beta, C.first, (int)C.ld, C.step, (int)count);
   if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS: %s", operation, cublasGetStatusString(status));
 }

@@ -36,7 +36,8 @@ static inline sl_status sl_cuda_launched(const char *operation) { return sl_cuda
  * rule is wrong. */
 static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const char *operation) {
   if (bytes <= cuda->scratch_bytes) return SL_OK;
-  return sl_fail(SL_ETASK, "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its scratch_cuda rule",
+  return sl_fail(SL_ETASK,
+                 "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its rule of scratch memory",
                  operation, bytes, cuda->scratch_bytes);
 }
 
@@ -197,8 +198,8 @@ static sl_status sl_cuda_map2(const sl_call *c, sl_cuda *cuda, const char *opera
 /* ---- rows and sums ----------------------------------------------------------------------------------------------- */
 
 /* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row. All T threads call it together,
- * and all get the result. With a whole block, call it only once in a kernel: a second call with the same V would need a
- * barrier before it. */
+ * and all get the result. With a whole block, call it only once in a kernel: a second call with the same V and F would
+ * need a barrier before it. */
 struct sl_cuda_plus {
   template <class V>
   __device__ V operator()(V a, V b) const {

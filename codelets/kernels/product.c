@@ -168,7 +168,7 @@ void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const 
 }
 
 #ifdef SL_ISA_BASE
-int64_t sl__fast_bytes = 64 << 20;
+int64_t sl__fast_bytes = 64 << 20; /* of product_sizes.h */
 
 int sl_product_pairs_choice = -1, sl_product_tiles_choice = 1;
 #endif

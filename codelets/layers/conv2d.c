@@ -15,6 +15,7 @@
  * conv2d_dx, pairs of pixels of a row for conv2d_dw. An odd last number is paired with zero. Sums are rounded when they
  * are complete. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/conv2d_sizes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
 #include "codelets/layers/by_blocks.h"
@@ -768,8 +769,6 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
-/* CUDA: bytes of a number of the images and filters. */
-static int64_t input_bytes(const sl_call *c) { return (int64_t)sl_dtype_bytes(c->in[0].dtype); }
 /* CUDA: the sums of a result in bf16; filters and bias, copied together if they lie in several parts; the parts of
  * products. */
 static size_t round_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -801,31 +800,31 @@ static size_t scratch_dw_cuda(const sl_call *c) {
   return products > sums ? products : sums;
 }
 
-/* The fast kernels: the first two as above, and what conv2d_blocks.h says. */
+/* The fast kernels: the first two as above, and what conv2d_sizes.h says. */
+static size_t fast_bytes(const sl_call *c, const view *v, int64_t result) {
+  const sl_conv2d_attr *a = c->attr;
+  const int64_t number = (int64_t)sl_dtype_bytes(c->in[0].dtype), windows = v->B * v->OH * v->OW;
+  return sl_conv2d_scratch_of(a->kernel, a->stride, a->pad, v->taps, v->C, windows, number, result).all;
+}
 static size_t scratch_fast(const sl_call *c) {
-  const sl_shape *y = &c->out[0].shape;
   const view v = view_forward(c, &c->in[0], 1, NULL);
-  const int64_t row = v.taps * v.C * input_bytes(c);
   return round_up(weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0)) +
-         sl_conv2d_rows_bytes(y->dim[0] * y->dim[1] * y->dim[2], row, row);
+         fast_bytes(c, &v, 0);
 }
 static size_t scratch_dx_fast(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  const int64_t C = c->out[0].shape.dim[3];
   size_t most = 0;
   for (int row = 0; row < sl_min64(a->stride, a->height); row++)
     for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
       const view v = view_phase(c, &c->in[0], row, column, NULL, NULL);
-      const size_t bytes =
-          sl_conv2d_dx_scratch_of(a->kernel, a->stride, v.taps, v.C, C, v.B * v.OH * v.OW, input_bytes(c)).all;
+      const size_t bytes = fast_bytes(c, &v, c->out[0].shape.dim[3]);
       if (bytes > most) most = bytes;
     }
   return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
 }
 static size_t scratch_dw_fast(const sl_call *c) {
   const view v = view_forward(c, &c->in[1], 1, NULL);
-  const int64_t row = v.taps * v.C * input_bytes(c);
-  const size_t matrix = sl_conv2d_rows_bytes(v.B * v.OH * v.OW, row, row);
+  const size_t matrix = fast_bytes(c, &v, 0);
   const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), c->out[0].shape.dim[0]) : 0;
   return matrix > sums ? matrix : sums;
 }

@@ -3,10 +3,7 @@
 #ifndef SL_CONV2D_BLOCKS_H
 #define SL_CONV2D_BLOCKS_H
 
-#include <stddef.h>
 #include <stdint.h>
-
-#include "codelets/kernels/product_sizes.h"
 
 /* Approximate number of pixels in a block: several images, one image, or some rows of an image. */
 enum { SL_CONV2D_BLOCK = 256 };
@@ -33,33 +30,6 @@ static inline int64_t sl_conv2d_blocks_count(const sl_conv2d_blocks *g) { return
 static inline int64_t sl_conv2d_pieces(int64_t taps, int64_t C, int64_t depth) {
   const int64_t n = (taps * C + depth - 1) / depth, most = n < C ? n : C;
   return most > 1 ? most : 1;
-}
-
-/* The fast CUDA kernels write the pixels under the taps of some windows to the rows of a matrix, which takes at most
- * sl__fast_bytes of scratch memory. The functions return how many windows are done at once, if the longest row
- * for a window has `longest` bytes; and the bytes for their rows of `row` bytes. */
-static inline int64_t sl_conv2d_stretch(int64_t windows, int64_t longest) {
-  const int64_t n = sl__fast_bytes / (longest > 0 ? longest : 1);
-  return n < 1 ? 1 : n < windows ? n : windows;
-}
-static inline size_t sl_conv2d_rows_bytes(int64_t windows, int64_t row, int64_t longest) {
-  return ((size_t)(sl_conv2d_stretch(windows, longest) * row) + 255) / 256 * 256;
-}
-/* Scratch memory of a product of the gradient by x, in this order: the matrix, filters in another order, a part of the
- * result. taps, O: of the phase; C: channels; windows: pixels of the phase; number: bytes of a number. */
-typedef struct sl_conv2d_dx_scratch {
-  int64_t longest;
-  size_t filters, part, all; /* offsets, total */
-} sl_conv2d_dx_scratch;
-static inline sl_conv2d_dx_scratch sl_conv2d_dx_scratch_of(int kernel, int stride, int64_t taps, int64_t O, int64_t C,
-                                                           int64_t windows, int64_t number) {
-  const int64_t row = taps * O * number, part = stride > 1 ? C * (int64_t)sizeof(float) : 0;
-  sl_conv2d_dx_scratch s;
-  s.longest = row > part ? row : part;
-  s.filters = sl_conv2d_rows_bytes(windows, row, s.longest);
-  s.part = s.filters + (kernel > 1 ? ((size_t)(row * C) + 255) / 256 * 256 : 0);
-  s.all = s.part + sl_conv2d_rows_bytes(windows, part, s.longest);
-  return s;
 }
 
 #endif

@@ -6,6 +6,7 @@
  * them. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/blas_cuda.h"
+#include "codelets/kernels/conv2d_sizes.h"
 #include "codelets/kernels/product_cuda.h"
 #include "codelets/layers/conv2d_blocks.h"
 
@@ -495,32 +496,32 @@ __global__ void phase_kernel(phase_pixels to, int64_t from, int64_t count, const
   }
 }
 
-/* The same products by cuBLAS. The pixels under the taps become the rows of a matrix, for a stretch of windows at a
- * time (conv2d_blocks.h). The images themselves are the matrix of a 1 x 1 convolution without a stride. */
+/* The same products by cuBLAS, of some windows at a time (conv2d_sizes.h). */
 template <class T>
 struct fast {
   sl_cuda *cuda;
   size_t scratch;
 
-  /* Calls product(first window, number of windows, their matrix) for each stretch of the windows. longest: the longest
-   * row for a window, in bytes. */
+  sl_conv2d_scratch sizes(const sl_conv2d_attr *a, const images<T> &x, int64_t taps, int64_t windows,
+                          int64_t result) const {
+    return sl_conv2d_scratch_of(a->kernel, a->stride, a->pad, taps, x.C, windows, sizeof(T), result);
+  }
+  /* Calls product(first window, number of windows, their matrix) until all windows are done. */
   template <class F>
-  sl_status by_stretch(const char *operation, const images<T> &x, int down, int across, int64_t windows,
-                       int64_t longest, const F &product) const {
-    const int64_t k = (int64_t)down * across * x.C, row = k * (int64_t)sizeof(T);
-    if (windows == 0) return SL_OK;
-    if (k == 0 || (down * across == 1 && x.stride == 1 && x.top == 0 && x.left == 0 && x.OH == x.H && x.OW == x.W))
-      return product((int64_t)0, windows, x.p);
-    SL_TRY(sl_cuda_scratch(cuda, scratch + sl_conv2d_rows_bytes(windows, row, longest), operation));
+  sl_status by_stretch(const char *operation, const sl_conv2d_scratch &s, const images<T> &x, int down, int across,
+                       int64_t windows, const F &product) const {
+    const int64_t k = (int64_t)down * across * x.C;
+    SL_TRY(sl_cuda_scratch(cuda, scratch + s.all, operation));
     T *matrix = (T *)((char *)cuda->scratch + scratch);
-    const int64_t stretch = sl_conv2d_stretch(windows, longest);
     const bool wide = fours(x.p, x.C) && fours(matrix, k);
-    for (int64_t from = 0; from < windows; from += stretch) {
-      const int64_t n = least(stretch, windows - from);
+    for (int64_t from = 0; from < windows; from += s.windows) {
+      const int64_t n = least(s.windows, windows - from);
       const unsigned grid = sl_cuda_grid(n * x.C / (wide ? 4 : 1));
-      if (wide)
+      if (s.in_place)
+        matrix = (T *)x.p + from * k;
+      else if (k > 0 && wide)
         columns_kernel<4><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(x, down, across, from, n, matrix);
-      else
+      else if (k > 0)
         columns_kernel<1><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(x, down, across, from, n, matrix);
       SL_TRY(sl_cuda_launched(operation));
       SL_TRY(product(from, n, (const T *)matrix));
@@ -529,8 +530,8 @@ struct fast {
   }
   sl_status y(const sl_conv2d_attr *a, const images<T> &x, int64_t windows, const T *w, int64_t O, const float *bias,
               float *to) const {
-    const int64_t K = (int64_t)a->kernel * a->kernel * x.C;
-    SL_TRY(by_stretch("conv2d", x, a->kernel, a->kernel, windows, K * (int64_t)sizeof(T),
+    const int64_t taps = (int64_t)a->kernel * a->kernel, K = taps * x.C;
+    SL_TRY(by_stretch("conv2d", sizes(a, x, taps, windows, 0), x, a->kernel, a->kernel, windows,
                       [&](int64_t from, int64_t n, const T *matrix) {
                         return sl_cuda_blas(cuda, "conv2d", true, false, O, n, K, w, K, matrix, K, false, to + from * O,
                                             O);
@@ -539,32 +540,32 @@ struct fast {
   }
   sl_status dx(const sl_conv2d_attr *a, const phase<T> &p, const T *w) const {
     const int64_t taps = (int64_t)p.down * p.t.across, O = p.dy.C, C = p.dx.C, K = taps * O;
-    const sl_conv2d_dx_scratch need = sl_conv2d_dx_scratch_of(a->kernel, a->stride, taps, O, C, p.count, sizeof(T));
-    SL_TRY(sl_cuda_scratch(cuda, scratch + need.all, "conv2d_dx"));
+    const sl_conv2d_scratch s = sizes(a, p.dy, taps, p.count, C);
+    SL_TRY(sl_cuda_scratch(cuda, scratch + s.all, "conv2d_dx"));
     char *const memory = (char *)cuda->scratch + scratch;
-    float *const pixels = (float *)(memory + need.part);
+    float *const pixels = (float *)(memory + s.part);
     const T *filters = w; /* [K, C] */
     if (a->kernel > 1 && K > 0 && C > 0) {
       turn_kernel<<<sl_cuda_grid(K * C), SL_CUDA_THREADS, 0, cuda->stream>>>(w, p.t, taps, O, a->kernel * a->kernel, C,
-                                                                             (T *)(memory + need.filters));
+                                                                             (T *)(memory + s.filters));
       SL_TRY(sl_cuda_launched("conv2d_dx"));
-      filters = (const T *)(memory + need.filters);
+      filters = (const T *)(memory + s.filters);
     }
-    return by_stretch(
-        "conv2d_dx", p.dy, p.down, p.t.across, p.count, need.longest, [&](int64_t from, int64_t n, const T *matrix) {
-          float *to = a->stride > 1 ? pixels : p.dx.dx + from * C;
-          if (K > 0)
-            SL_TRY(sl_cuda_blas(cuda, "conv2d_dx", false, false, C, n, K, filters, C, matrix, K, false, to, C));
-          if (a->stride == 1 || n * C == 0) return SL_OK;
-          phase_kernel<<<sl_cuda_grid(n * C), SL_CUDA_THREADS, 0, cuda->stream>>>(p.dx, from, n, K > 0 ? pixels : NULL);
-          return sl_cuda_launched("conv2d_dx");
-        });
+    return by_stretch("conv2d_dx", s, p.dy, p.down, p.t.across, p.count, [&](int64_t from, int64_t n, const T *matrix) {
+      float *to = a->stride > 1 ? pixels : p.dx.dx + from * C;
+      if (K > 0) SL_TRY(sl_cuda_blas(cuda, "conv2d_dx", false, false, C, n, K, filters, C, matrix, K, false, to, C));
+      if (a->stride == 1 || n * C == 0) return SL_OK;
+      phase_kernel<<<sl_cuda_grid(n * C), SL_CUDA_THREADS, 0, cuda->stream>>>(p.dx, from, n, K > 0 ? pixels : NULL);
+      return sl_cuda_launched("conv2d_dx");
+    });
   }
   sl_status dw(const sl_conv2d_attr *a, const images<T> &x, const pixel_blocks<T> &pieces, const T *dy, int64_t O,
                int64_t n, bool add, float *dw) const {
-    const int64_t K = (int64_t)a->kernel * a->kernel * x.C,
-                  windows = pieces.images.n * pieces.rows.n * pieces.columns.n;
-    return by_stretch("conv2d_dw", x, a->kernel, a->kernel, windows, K * (int64_t)sizeof(T),
+    const int64_t taps = (int64_t)a->kernel * a->kernel, K = taps * x.C;
+    const int64_t windows = pieces.images.n * pieces.rows.n * pieces.columns.n;
+    if (windows == 0 && !add)
+      return sl_cuda_check(cudaMemsetAsync(dw, 0, (size_t)(n * K) * sizeof *dw, cuda->stream), "conv2d_dw");
+    return by_stretch("conv2d_dw", sizes(a, x, taps, windows, 0), x, a->kernel, a->kernel, windows,
                       [&](int64_t from, int64_t m, const T *matrix) {
                         return sl_cuda_blas(cuda, "conv2d_dw", false, true, K, n, m, matrix, K, dy + from * O, O,
                                             add || from > 0, dw, K);

@@ -228,7 +228,17 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           const void *beta, void *C, cudaDataType c_type, int ldc, long long c_stride,
                                           int count, cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
   (void)algorithm;
-  if (a_type != b_type || c_type != CUDA_R_32F || compute != CUBLAS_COMPUTE_32F) return CUBLAS_STATUS_INVALID_VALUE;
-  return queue(handle, "cublasGemmStridedBatchedEx", a_type == CUDA_R_16BF, transpose_a, transpose_b, m, n, k, alpha, A,
-               lda, B, ldb, beta, C, ldc, (long long[]){count, a_stride, b_stride, c_stride});
+  if (a_type != CUDA_R_16BF || b_type != CUDA_R_16BF || c_type != CUDA_R_32F || compute != CUBLAS_COMPUTE_32F)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return queue(handle, "cublasGemmStridedBatchedEx", true, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb,
+               beta, C, ldc, (long long[]){count, a_stride, b_stride, c_stride});
+}
+
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                         cublasOperation_t transpose_b, int m, int n, int k, const float *alpha,
+                                         const float *A, int lda, long long a_stride, const float *B, int ldb,
+                                         long long b_stride, const float *beta, float *C, int ldc, long long c_stride,
+                                         int count) {
+  return queue(handle, "cublasSgemmStridedBatched", false, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb,
+               beta, C, ldc, (long long[]){count, a_stride, b_stride, c_stride});
 }

@@ -54,7 +54,7 @@ train_fast 4 --workers 1 --gpu-kernels fast --row-blocks 2
 check 'fast, with row blocks' test $code = 0
 # Convolutions, with strides and of 1 x 1; attention, causal and with lengths.
 for family in lenet resnet gpt2 bert; do
-  for precision in fp32 bf16; do
+  for precision in fp32 bf16 fp16; do
     train_small $family 1 --steps 3 --workers 1 --precision $precision --gpu-kernels fast
     fast=$(digest)
     check "fast, $family in $precision" test $code = 0

@@ -409,5 +409,6 @@ void sl__job_print_kernels(const sl__job *j) {
   }
   if (*between == ',')
     printf(" (cuBLAS%s; the bits differ from --gpu-kernels exact)\n",
-           sl_runtime_fast(j->runtime) == SL_GPU_TF32 ? " in TF32" : "");
+           sl_runtime_fast(j->runtime) == SL_GPU_TF32 && j->facts.training.precision != SL_PRECISION_BF16 ? " in TF32"
+                                                                                                          : "");
 }

@@ -183,12 +183,13 @@ SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__S
         {0,
          "use at most MB million bytes of each GPU's memory (default: all that is free); data that do not fit stay in "
          "host memory and are copied as planned"})
-SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
-        "exact|fast|tf32", "exact", 0, 0,
-        {0,
-         "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
-         "products, by cuBLAS, with other bits; tf32: the same, on tensor cores in fp32 too, whose factors are rounded "
-         "to TF32"})
+SETTING(
+    CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
+    "exact|fast|tf32", "exact", 0, 0,
+    {0,
+     "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
+     "products, by cuBLAS, with other bits; tf32: as fast, and tensor cores multiply fp32, too, with factors rounded "
+     "to TF32"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "choose which data leave a full GPU's memory by plan (default) or by StarPU's LRU"})
 SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,

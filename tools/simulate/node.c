@@ -113,8 +113,8 @@ double sl__simulated_peak(const sl__simulated *s, sl_precision precision) {
 }
 
 const char *sl__simulated_precision(const sl__simulated *s, sl_precision precision) {
-  return s->kernels == SL_GPU_TF32 && precision != SL_PRECISION_BF16 ? "fp32, on GPUs in TF32"
-                                                                     : sl_precision_names[precision];
+  if (s->kernels != SL_GPU_TF32 || precision == SL_PRECISION_BF16) return sl_precision_names[precision];
+  return precision == SL_PRECISION_FP16 ? "fp16, on GPUs in TF32" : "fp32, on GPUs in TF32";
 }
 
 static double watts_of(const sl__machine_description *m, double busy) {

@@ -87,6 +87,7 @@ const test_case cases_conv2d[] = {
     CONV(2, 9, 7, 3, 10, 5, 3, 2, 7),
     CONV(5, 7, 7, 20, 40, 1, 1, 0, 0),
     CONV(2, 8, 6, 12, 20, 1, 2, 0, 0),
+    CONV(2, 32, 32, 12, 20, 1, 2, 0, 0),
     CONV(1, 4, 4, 3, 5, 3, 1, 4, 7),    /* outputs that see only zeros */
     CONV(1, 5, 4, 3, 5, 2, 5, 1, 7),    /* pixels that no output sees */
     CONV(2, 5, 5, 256, 40, 3, 1, 1, 0), /* three chains; pixels 1 KB apart */

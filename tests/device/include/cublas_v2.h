@@ -35,7 +35,13 @@ const char *cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
                            int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
                            const float *beta, float *C, int ldc);
-/* The same of other types; here A and B of bf16 (or float, in batches), C and sums of float. */
+/* The same of `count` products, whose matrices lie the strides apart, in numbers. */
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                         cublasOperation_t transpose_b, int m, int n, int k, const float *alpha,
+                                         const float *A, int lda, long long a_stride, const float *B, int ldb,
+                                         long long b_stride, const float *beta, float *C, int ldc, long long c_stride,
+                                         int count);
+/* The same of other types; here A and B of bf16, C and sums of float. */
 typedef enum { CUBLAS_COMPUTE_32F = 68 } cublasComputeType_t;
 typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
 typedef enum { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType;
@@ -43,7 +49,6 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
                             int n, int k, const void *alpha, const void *A, cudaDataType a_type, int lda, const void *B,
                             cudaDataType b_type, int ldb, const void *beta, void *C, cudaDataType c_type, int ldc,
                             cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
-/* The same of `count` products, whose matrices lie the strides apart, in numbers. */
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
                                           cublasOperation_t transpose_b, int m, int n, int k, const void *alpha,
                                           const void *A, cudaDataType a_type, int lda, long long a_stride,
