@@ -71,9 +71,9 @@ struct taps {
   int across, first, row_step, column_step;
 };
 
-/* Position in a walk over a piece's k: a tap, and a channel of the piece, which are [first, end). The factors' loops
- * are inner loops, so moving on divides nothing. If all is even, the four numbers at a position are channels of one tap
- * and lie at `from`, aligned; they are zeros unless `valid`. */
+/* Position in a walk over a piece's k: a tap, and a channel of the piece, which has channels [first, end). The
+ * product's inner loop moves it on, so moving needs no division. even: four numbers are always channels of one tap and
+ * can be read at once. Then they lie at `from`, or are zeros if not `valid`. */
 template <class T>
 struct tap_position {
   int row, column, tap, channel, first, end;
@@ -91,9 +91,9 @@ __device__ inline void four_at(bool valid, const T *p, float *to) {
   *(float4 *)to = valid ? sl_get4(p) : make_float4(0, 0, 0, 0);
 }
 
-/* A factor F whose k counts taps and channels. F has place(line, position, &address), which returns whether there is a
- * number, and address_step(), from there to eight channels on. wide: addresses of channels that are multiples of 4
- * allow four numbers at once. */
+/* A factor F whose k counts taps and channels. F::place(line, position, &address) finds the number at a position and
+ * returns whether there is one. F::address_step(): from its address to that of the number eight channels on. wide: four
+ * channels can be read at once, from a channel that is a multiple of 4 on. */
 template <class F, class T, class L>
 struct by_tap {
   static constexpr bool PLAIN = false;

@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/* The kernels of GPUs. Exact ones have the bits of CPUs; fast ones use cuBLAS. Those of TF32 are fast ones which
- * multiply floats on tensor cores, too: factors are rounded to 11 significant bits, sums are in float. */
+/* The kernels of GPUs. Exact ones have the bits of CPUs; fast ones use cuBLAS. TF32: fast kernels that also
+ * multiply floats on tensor cores. These round factors to 11 significant bits and add in float. */
 typedef enum sl_gpu_kernels { SL_GPU_EXACT, SL_GPU_FAST, SL_GPU_TF32 } sl_gpu_kernels;
 
 typedef struct sl_cuda sl_cuda;

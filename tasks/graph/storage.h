@@ -23,8 +23,8 @@ sl_status sl_operation_run(const sl_operation *op, const sl_operation *convert, 
  * no copies). */
 size_t sl_operation_scratch_cuda(const sl_operation *op, int fast, const sl_call *call);
 int sl_operation_copies_cuda(const sl_operation *op, const sl_call *call);
-/* Queues the call on the context's stream. scratch: the context's memory, of which this
- * call uses call->scratch_bytes bytes. arrays: room for as many arrays as sl_operation_copies_cuda returns. */
+/* Queues the call on the context's stream. scratch: the context's memory, of which this call uses call->scratch_bytes
+ * bytes. arrays: room for as many arrays as sl_operation_copies_cuda returns. */
 sl_status sl_operation_run_cuda(const sl_operation *op, const sl_operation *convert, int fast, const sl_call *call,
                                 sl_cuda *cuda, void *scratch, sl_array *arrays);
 
