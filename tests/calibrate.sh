@@ -42,6 +42,10 @@ check 'the JSON names the machine' test "$(field machine out)" = lab
 check 'that machine has files of models' test -s "$(find "$(field folder out)" -name starling_linear.lab)"
 check 'StarPU reads the models for that machine' covered mlp $small --performance-models lab
 check 'StarPU reads them for no other machine' uncovered mlp $small --performance-models shed
+run bench mlp $small --performance-models lab --steps 20 --json
+run bench mlp $small --performance-models lab --steps 20 --no-measure --json
+check 'a step of calibrated tasks is predicted' test "$(field calibrated_percent out | cut -d. -f1)" = 100
+check 'the prediction is of the right size' awk -v p="$(field predicted_step_s out)" -v s="$(field step_s out)" 'BEGIN { exit !(p > s / 4 && p < 4 * s) }'
 expect 'too few steps fail' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --performance-models hut --most-steps 4
 check 'kinds that lack samples are not stored' lacking mlp $small --performance-models hut
 "$starling" calibrate mlp $small --performance-models shed --json 2>err | head -n 1 >out

@@ -74,6 +74,12 @@ expect 'an invalid image size' 2 "--image: '28'" graph lenet --image 28
 expect 'info' 0 '^worker 0' info --no-measure
 expect 'info --json' 0 '"max_cpu_workers"' info --no-measure --json
 check_json 'info --json is JSON' "$work/out"
+if grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null; then
+  run info --json
+  check 'OpenBLAS measures with vectors of 32 bytes or more where the CPU has them' grep -qE '"openblas": "(Haswell|Zen|Excavator|SkylakeX|Cooperlake|SapphireRapids)"' out
+  OPENBLAS_CORETYPE=Prescott "$starling" info --json >out 2>err
+  check 'the kernels that the user chooses stay' grep -q '"openblas": "Prescott"' out
+else for what in 'OpenBLAS measures with long vectors' 'the kernels that the user chooses stay'; do skip "$what: no AVX2"; done; fi
 OMPI_COMM_WORLD_SIZE=2
 export OMPI_COMM_WORLD_SIZE
 expect 'a launcher of another MPI: the error names the remedy' 1 'launcher started 2 ranks .*mpiexec' info --no-measure

@@ -13,6 +13,8 @@ for file in .starling-run config.yaml environment.json plan.json metrics.jsonl m
 done
 check_json 'environment.json is JSON' a/environment.json
 check_json 'summary.json is JSON' a/summary.json
+check 'the summary has the mean time of a step' grep -qE '"step_s": *[0-9.e-]*[1-9]' a/summary.json
+check 'nothing is predicted as no speed is known' sh -c '! grep -q predicted a/summary.json'
 check_json 'metrics.jsonl is JSON, line for line' a/metrics.jsonl
 check 'metrics: a line of training every 5 steps' test "$(grep -c '"split": *"train"' a/metrics.jsonl)" = 8
 check 'metrics: a line of validation every 10 steps' test "$(grep -c '"split": *"validation"' a/metrics.jsonl)" = 4
@@ -24,6 +26,17 @@ check 'the configuration also shows defaults' grep -q '^optimizer: adamw' a/conf
 check 'no temporary file is left' test -z "$(find a -name '*.tmp')"
 expect '--config reads that configuration' 0 '^test accuracy' train --config a/config.yaml --out again
 check 'it gives the same bytes' same_state a again
+
+# Once bench has measured the machine, steps are predicted.
+run bench mlp --steps 1 --workers 1
+# shellcheck disable=SC2086
+expect 'train predicts a step' 0 '^a step is predicted to take [0-9.]+ ms: 0 % of the tasks. time as calibrated$' train mlp $small --steps 20 --out foreseen
+check 'it tells what came of it' grep -qE '^a step took [0-9.]+ ms on average, [0-9.]+ times the prediction$' out
+check 'both are in the summary' same "$(sed -n 's/^a step took .* average, \([0-9.]*\) times.*/\1/p' out)" \
+  "$(awk -v s="$(field step_s foreseen/summary.json)" -v p="$(field predicted_step_s foreseen/summary.json)" 'BEGIN { printf "%.2f", s / p }')"
+# shellcheck disable=SC2086
+expect '--sync has no prediction' 0 'test_accuracy' train mlp $small --steps 4 --sync local:2 --out apart --json
+check 'its summary has none' sh -c '! grep -q predicted apart/summary.json'
 
 expect 'eval of a run' 0 '^test accuracy' eval a
 run eval a --json

@@ -3,7 +3,9 @@
 #include <mpi.h>
 #include <starpu.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/machine/runtime.h"
 
@@ -25,6 +27,20 @@ int sl_runtime_starpu_max_cpus(void) { return STARPU_MAXCPUS; }
 int sl_runtime_starpu_max_buffers(void) { return STARPU_NMAXBUFS; }
 int sl_runtime_starpu_has_cuda(void) { return CAN_USE_CUDA; }
 const char *sl_runtime_blas(void) { return openblas_get_corename(); }
+
+const char *sl_runtime_blas_core(const char *core, sl_isa isa) {
+  static const char *const vectors[] = {"Haswell", "Zen", "Excavator", "SkylakeX", "Cooperlake", "SapphireRapids"};
+  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+    if (strcmp(core, vectors[i]) == 0) return NULL;
+  return isa == SL_ISA_AVX512_VL ? "SkylakeX" : isa == SL_ISA_AVX2_FMA ? "Haswell" : NULL;
+}
+
+void sl_runtime_blas_renew(char *const argv[]) {
+  static const char variable[] = "OPENBLAS_CORETYPE";
+  const char *core = sl_runtime_blas_core(sl_runtime_blas(), sl_isa_best());
+  if (!core || getenv(variable) || setenv(variable, core, 1) != 0) return;
+  execv("/proc/self/exe", argv); /* on a failure the program goes on with the slow kernels */
+}
 
 const char *sl_runtime_mpi(void) {
   static _Thread_local char text[MPI_MAX_LIBRARY_VERSION_STRING];

@@ -393,7 +393,7 @@ static uint64_t mix(uint64_t hash, const char *text) {
   return sl_hash64_byte(hash, 0);
 }
 
-/* Names the machine by the facts that decide task times: CPUs, GPUs, BLAS, instruction set, threads per worker. StarPU
+/* Names the machine by the facts that decide task times: CPUs, GPUs, instruction set, threads per worker. StarPU
  * files its performance models under this name. Its default, the host's name, changes with every start of a container,
  * differs between equal nodes, and hides the threads per worker. */
 static sl_status name_model_host(sl_runtime *rt) {
@@ -412,7 +412,6 @@ static sl_status name_model_host(sl_runtime *rt) {
   char text[256];
   uint64_t hash = SL_HASH64_START;
   hash = mix(hash, package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL);
-  hash = mix(hash, sl_runtime_blas());
   snprintf(text, sizeof text, "%d packages %d cores %d numa %d gpus", hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE),
            hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE), rt->gpus);
   hash = mix(hash, text);

@@ -115,7 +115,13 @@ int sl_runtime_starpu_max_cpus(void);
 int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
 const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they measure the sgemm peak */
-const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
+/* OpenBLAS chooses its kernels as it is loaded. On a CPU that is newer than the library it takes kernels without AVX,
+ * though the CPU runs faster ones. _core: the kernels that a CPU with this instruction set should have in place of
+ * these; NULL: these are good. _renew then starts the program again with them; else it returns. It does not overrule
+ * $OPENBLAS_CORETYPE. Call it before anything is opened or printed. */
+const char *sl_runtime_blas_core(const char *core, sl_isa isa);
+void sl_runtime_blas_renew(char *const argv[]);
+const char *sl_runtime_mpi(void); /* the MPI library's version, one line */
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ tools/watch:
 tools/machines: tools/settings
 tools/mesh: tools/settings
 tools/ranks: tools/settings tools/watch
-tools/run: tools/files tools/machines tools/ranks tools/settings tools/watch
+tools/run: tools/files tools/machines tools/mesh tools/ranks tools/settings tools/watch
 tools/simulate: tools/machines tools/mesh tools/run tools/settings
 tools/launch: tools/files tools/settings tools/watch
 tools/train: tools/files tools/ranks tools/run tools/settings tools/watch

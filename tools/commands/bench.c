@@ -20,13 +20,12 @@
 #include "tasks/starpu/calibration.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
-#include "tools/mesh/predict.h"
 #include "tools/run/digest.h"
 #include "tools/run/job.h"
 #include "tools/run/precision.h"
+#include "tools/run/prediction.h"
 #include "tools/run/session.h"
 #include "tools/run/timeline.h"
-#include "tools/run/times.h"
 
 typedef struct bench {
   const sl__options *o;
@@ -50,8 +49,8 @@ typedef struct bench {
   sl_usage usage;                 /* zeros without a recorder */
   sl_bound bound;                 /* likewise, also if not every task was recorded */
   sl__clocks clocks;
-  sl__mesh_steps *mesh; /* the predicted step of ranks that share samples; NULL: no such ranks, or speeds unknown */
-  json_t *environment;  /* the variables before the runtime changed them, and the runtime's own description */
+  sl__prediction prediction;
+  json_t *environment; /* the variables before the runtime changed them, and the runtime's own description */
 } bench;
 
 /* Measurements of one operation of one layer. */
@@ -234,45 +233,6 @@ static sl_status measure(bench *b) {
   return b->before > 0 ? measure_peak(b, &gflops, &b->after) : SL_OK;
 }
 
-/* Predicts the step of a mesh, by the speeds of GPUs and links, or of CPUs as they were measured. Kinds of tasks that
- * `calibrate` has measured here take their measured time. */
-static sl_status predict_mesh(bench *b, sl_times **times) {
-  const sl__job *j = &b->job;
-  const int cpus = sl_runtime_cpu_workers(j->runtime);
-  char path[PATH_MAX];
-  sl_value keep[SL__JOB_KEEPS];
-  *times = NULL;
-  if (sl__mesh_sharing(&j->ranks.mesh) <= 1 || (!j->machine_known && !(b->machine.gflops > 0))) return SL_OK;
-  sl_machine machine = j->machine;
-  if (!j->machine_known) {
-    machine = sl_machine_default(cpus, sl_runtime_share(j->runtime)->threads_per_worker, 0);
-    machine.kind[SL_KIND_CPU].flops = 1e9 * b->machine.gflops;
-    if (b->machine.gigabytes > 0) machine.kind[SL_KIND_CPU].bytes = 1e9 * b->machine.gigabytes;
-    if (b->machine.bf16 > 0) machine.kind[SL_KIND_CPU].half = 1e9 * b->machine.bf16;
-  }
-  if (access(sl__times_path(j->runtime, path, sizeof path), R_OK) == 0) {
-    SL_TRY(sl_times_create(times));
-    SL_TRY(sl__times_read(path, *times));
-    machine.times = *times;
-  }
-  sl_interconnect joined = sl__mesh_usual_network(&machine, j->ranks.n, sl_runtime_nodes(j->runtime));
-  sl__network_path(j->runtime, path, sizeof path);
-  const sl__network_description n = sl__network_read(path);
-  if (n.shared > 0) joined.shared = n.shared, joined.shared_latency = n.shared_latency;
-  if (n.latency > 0) joined.latency = n.latency, joined.network = n.per_rank, joined.adapters = n.per_node;
-  const sl__mesh_job job = {.logical = j->network.graph,
-                            .plan = &j->facts.plan,
-                            .mesh = j->ranks.mesh,
-                            .order = sl__pipe_order_of(j->o),
-                            .chunks = (int)j->o->pipe_chunks,
-                            .zero = (int)j->o->zero,
-                            .keep = keep,
-                            .n_keep = sl__job_keeps(j, keep),
-                            .machine = machine,
-                            .joined = joined};
-  return sl__mesh_predict(&job, &b->mesh);
-}
-
 static int longest_first(const void *a, const void *b) {
   return (((const line *)a)->seconds < ((const line *)b)->seconds) -
          (((const line *)a)->seconds > ((const line *)b)->seconds);
@@ -356,6 +316,7 @@ static sl_status calibration_json(const bench *b, json_t **json) {
 
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
   const sl_share *share = sl_runtime_share(b->job.runtime);
+  char text[SL__PREDICTION_TEXT];
   printf(
       "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
       "policy %s, %s kernels, %lld steps\n",
@@ -378,15 +339,9 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
-  if (b->mesh)
-    printf(
-        "predicted        %10.3f ms   by the joint schedule of %d ranks: bubble %.1f %%, exposed messages and sums "
-        "%.1f "
-        "%%\n",
-        1e3 * b->mesh->seconds, b->mesh->n, 100 * b->mesh->joint->bubble, 100 * b->mesh->joint->exposed);
-  else if (b->job.machine_known)
-    printf("predicted        %10.3f ms   by the speeds of its CPUs, GPUs and links\n",
-           1e3 * sl_program_schedule(b->job.program)->makespan);
+  if (b->prediction.seconds > 0)
+    printf("predicted        %10.3f ms   %s\n", 1e3 * b->prediction.seconds,
+           sl__prediction_text(&b->prediction, text, sizeof text));
   if (b->job.recorder) {
     printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -460,12 +415,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
                                           b->bound.critical_path, "area_s", b->bound.area));
-  if (all && b->mesh)
-    json_object_update_new(
-        all, json_pack("{s:f, s:f, s:f}", "predicted_step_s", b->mesh->seconds, "predicted_bubble_percent",
-                       100 * b->mesh->joint->bubble, "predicted_exposed_percent", 100 * b->mesh->joint->exposed));
-  else if (all && b->job.machine_known)
-    json_object_set_new(all, "predicted_step_s", json_real(sl_program_schedule(b->job.program)->makespan));
+  sl__prediction_add(&b->prediction, all);
   if (all && b->job.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->job.balance));
   if (all && b->before > 0)
     json_object_update_new(
@@ -483,11 +433,8 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
 
 static sl_status report(bench *b) {
   sl_groups *groups;
-  sl_times *times;
   double total = 0;
-  const sl_status predicted = predict_mesh(b, &times);
-  sl_times_destroy(times);
-  SL_TRY(predicted);
+  SL_TRY(sl__predict_step(&b->job, &b->machine, &b->prediction));
   SL_TRY(sl_groups_create(b->job.network.graph, sl_program_graph(b->job.program), sl_program_schedule(b->job.program),
                           &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
@@ -511,7 +458,6 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   if (b.job.ranks.rank == 0) SL_TRY_OUT(report(&b));
 out:
   if (status != SL_OK) sl__ranks_fail(&b.job.ranks, sl__exit_code(status));
-  sl__mesh_steps_destroy(b.mesh);
   sl_energy_close(b.energy);
   sl__job_close(&b.job);
   json_decref(b.environment);

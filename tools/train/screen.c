@@ -20,6 +20,7 @@ void sl__trainer_print_start(const sl__trainer *r) {
   char samples[96];
   const sl_plan *p = &r->job.facts.plan;
   const sl_share *share = sl_runtime_share(r->job.runtime);
+  char text[SL__PREDICTION_TEXT];
   if (r->o->quiet) return;
   printf("%s: %lld parameters, %s; %s of %lld %s: %lld to train on, %lld to validate, %lld to test\n", r->job.name,
          (long long)r->job.network.parameter_count, sl_optimizer_names[r->job.facts.training.optimizer],
@@ -36,6 +37,9 @@ void sl__trainer_print_start(const sl__trainer *r) {
       sl_runtime_gpus(r->job.runtime), sl_runtime_sched(r->job.runtime), p->kernels);
   sl__job_print_kernels(&r->job);
   sl__trainer_print_init(r);
+  if (r->prediction.seconds > 0)
+    printf("a step is predicted to take %.3f ms: %s\n", 1e3 * r->prediction.seconds,
+           sl__prediction_text(&r->prediction, text, sizeof text));
   if (r->job.balance.listed) printf("balance: %s\n", sl__balance_text(&r->job.balance));
   if (r->first)
     printf("resumed after step %lld\n", (long long)r->first);

@@ -29,6 +29,9 @@ sl_status sl__trainer_finish(sl__trainer *r) {
     json_object_set_new(
         summary, "tokens_per_s",
         json_real(r->stepping > 0 ? sl__trainer_units(r, (double)(r->job.step - r->first)) / r->stepping : 0.0));
+  const double step = r->job.step > r->first ? r->stepping / (double)(r->job.step - r->first) : 0;
+  if (step > 0) json_object_set_new(summary, "step_s", json_real(step));
+  sl__prediction_add(&r->prediction, summary);
   if (r->job.ranks.n > 1) json_object_set_new(summary, "sent_bytes", json_integer((json_int_t)sent));
   if (r->best_step)
     json_object_update_new(
@@ -48,6 +51,8 @@ sl_status sl__trainer_finish(sl__trainer *r) {
   if (r->until.measure != SL__UNTIL_NONE) json_object_set_new(summary, "reached", json_boolean(r->reached));
   r->summary = summary;
   SL_TRY_OUT(sl__trainer_try(write_summary, r));
+  if (!r->o->quiet && step > 0 && r->prediction.seconds > 0)
+    printf("a step took %.3f ms on average, %.2f times the prediction\n", 1e3 * step, step / r->prediction.seconds);
   if (r->o->json) {
     SL_TRY_OUT(sl_json_print(stdout, summary, 9));
   } else if (tests) {

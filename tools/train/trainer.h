@@ -8,6 +8,7 @@
 #include "tools/files/rundir.h"
 #include "tools/run/job.h"
 #include "tools/run/meter.h"
+#include "tools/run/prediction.h"
 #include "tools/run/timeline.h"
 #include "tools/settings/phrases.h"
 #include "tools/train/checkpoints.h"
@@ -68,7 +69,8 @@ typedef struct sl__trainer {
   int64_t back_to;              /* checkpoint that the run last went back to; 0: none */
   int times_back;               /* how often in succession */
   sl__meter meter;
-  double stepping; /* seconds that steps took, without validation */
+  double stepping;           /* seconds that steps took, without validation */
+  sl__prediction prediction; /* of rank 0, as the run started */
   sl__clocks clocks;
 } sl__trainer;
 

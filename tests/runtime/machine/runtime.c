@@ -248,6 +248,15 @@ static void two_ranks(void **state) {
   ranks_run(2, "one-rank");
 }
 
+static void openblas_gets_the_kernels_of_its_cpu(void **state) {
+  (void)state;
+  assert_string_equal(sl_runtime_blas_core("Prescott", SL_ISA_AVX512_VL), "SkylakeX");
+  assert_string_equal(sl_runtime_blas_core("Nehalem", SL_ISA_AVX2_FMA), "Haswell");
+  assert_null(sl_runtime_blas_core("Prescott", SL_ISA_BASELINE));
+  assert_null(sl_runtime_blas_core("Zen", SL_ISA_AVX512_VL));
+  assert_null(sl_runtime_blas_core("SkylakeX", SL_ISA_AVX512_VL));
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "one-rank") == 0) {
     one_rank();
@@ -258,6 +267,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(no_ranks_without_mpi),
       cmocka_unit_test(errors),
       cmocka_unit_test(environment),
+      cmocka_unit_test(openblas_gets_the_kernels_of_its_cpu),
       cmocka_unit_test_setup_teardown(no_home, scratch_setup, scratch_teardown),
       cmocka_unit_test(two_ranks),
       cmocka_unit_test(launcher_and_mpi),

@@ -1,0 +1,122 @@
+/* Predicts the step time of a job. */
+#include "tools/run/prediction.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/mesh/predict.h"
+#include "tools/run/times.h"
+#include "tools/settings/workers.h"
+
+static int is_modelled(const sl__job *j) {
+  const sl__options *o = j->o;
+  return j->sync.every == 0 && j->ranks.compression.kind == SL_COMPRESSION_NONE && !o->offload &&
+         (!o->balance || strcmp(o->balance, "even") == 0);
+}
+
+/* This rank's workers. Returns 0 if a speed is unknown. */
+static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m) {
+  const int cpus = sl_runtime_cpu_workers(j->runtime);
+  if (j->machine_known) {
+    *m = j->machine;
+    return 1;
+  }
+  if (sl_runtime_gpus(j->runtime) > 0 || !(speeds->gflops > 0)) return 0;
+  *m = sl_machine_default(cpus, sl_runtime_share(j->runtime)->threads_per_worker, 0);
+  sl_machine_kind *cpu = &m->kind[SL_KIND_CPU];
+  cpu->flops = 1e9 * speeds->gflops;
+  if (speeds->gigabytes > 0) cpu->bytes = 1e9 * speeds->gigabytes;
+  if (j->facts.plan.tiles.blocks)
+    sl_machine_set_tiles(m);
+  else if (speeds->bf16 > 0)
+    cpu->half = 1e9 * speeds->bf16;
+  return 1;
+}
+
+static sl_status read_times(const sl__job *j, sl_machine *m, sl_times **times) {
+  char path[PATH_MAX];
+  if (access(sl__times_path(j->runtime, path, sizeof path), R_OK) != 0) return SL_OK;
+  SL_TRY(sl_times_create(times));
+  SL_TRY(sl__times_read(path, *times));
+  m->times = *times;
+  for (int k = 0; k < SL_KINDS; k++)
+    if (sl_times_overhead(*times, k) > 0) m->kind[k].overhead = sl_times_overhead(*times, k);
+  return SL_OK;
+}
+
+static sl_interconnect interconnect_of(const sl__job *j, const sl_machine *m) {
+  char path[PATH_MAX];
+  sl_interconnect joined = sl__mesh_usual_network(m, j->ranks.n, sl_runtime_nodes(j->runtime));
+  sl__network_path(j->runtime, path, sizeof path);
+  const sl__network_description n = sl__network_read(path);
+  if (n.shared > 0) joined.shared = n.shared, joined.shared_latency = n.shared_latency;
+  if (n.latency > 0) joined.latency = n.latency, joined.network = n.per_rank, joined.adapters = n.per_node;
+  return joined;
+}
+
+static double measured_part(const sl__mesh_steps *steps, const sl_times *times) {
+  double all = 0, measured = 0;
+  for (int r = 0; r < steps->n; r++) {
+    const sl__mesh_step *s = &steps->rank[r];
+    for (int i = 0; i < s->step->n_nodes; i++) {
+      const sl_node *node = s->step->node[i];
+      const int kind = s->schedule->gpus > 0 && s->schedule->worker[i] >= s->schedule->cpus ? SL_KIND_GPU : SL_KIND_CPU;
+      if (node->bucket) continue;
+      all += s->schedule->seconds[i];
+      if (sl_times_find(times, node->op->name, sl_node_footprint(s->step, node), kind) > 0)
+        measured += s->schedule->seconds[i];
+    }
+  }
+  return all > 0 ? measured / all : 0;
+}
+
+sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__prediction *p) {
+  sl_value keep[SL__JOB_KEEPS];
+  sl_machine machine;
+  sl_times *times = NULL;
+  sl__mesh_steps *steps = NULL;
+  sl_status status = SL_OK;
+  *p = (sl__prediction){0};
+  if (!is_modelled(j) || !machine_of(j, speeds, &machine)) return SL_OK;
+  SL_TRY_OUT(read_times(j, &machine, &times));
+  const sl__mesh_job job = {.logical = j->network.graph,
+                            .plan = &j->facts.plan,
+                            .mesh = j->ranks.mesh,
+                            .order = sl__pipe_order_of(j->o),
+                            .chunks = (int)j->o->pipe_chunks,
+                            .zero = (int)j->o->zero,
+                            .keep = keep,
+                            .n_keep = sl__job_keeps(j, keep),
+                            .machine = machine,
+                            .joined = interconnect_of(j, &machine),
+                            .gpu_memory = 1e6 * j->o->gpu_memory};
+  SL_TRY_OUT(sl__mesh_predict(&job, &steps));
+  *p = (sl__prediction){.seconds = steps->seconds,
+                        .measured = measured_part(steps, times),
+                        .sharing = steps->n,
+                        .bubble = steps->joint->bubble,
+                        .exposed = steps->joint->exposed};
+out:
+  sl__mesh_steps_destroy(steps);
+  sl_times_destroy(times);
+  return status;
+}
+
+const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {
+  const int used = snprintf(text, n, "%.0f %% of the tasks' time as calibrated", 100 * p->measured);
+  if (p->sharing > 1 && used < (int)n)
+    snprintf(text + used, n - (size_t)used, "; bubble %.1f %%, exposed messages and sums %.1f %%", 100 * p->bubble,
+             100 * p->exposed);
+  return text;
+}
+
+void sl__prediction_add(const sl__prediction *p, json_t *object) {
+  if (!object || p->seconds <= 0) return;
+  json_object_update_new(
+      object, json_pack("{s:f, s:f}", "predicted_step_s", p->seconds, "calibrated_percent", 100 * p->measured));
+  if (p->sharing > 1)
+    json_object_update_new(object, json_pack("{s:f, s:f}", "predicted_bubble_percent", 100 * p->bubble,
+                                             "predicted_exposed_percent", 100 * p->exposed));
+}
