@@ -16,15 +16,15 @@ static int is_modelled(const sl__job *j) {
          (!o->balance || strcmp(o->balance, "even") == 0);
 }
 
-/* This rank's workers. Returns 0 if a speed is unknown. */
+/* This rank's workers. Returns 0 if a speed is unknown; then it is that of an ordinary worker. */
 static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m) {
-  const int cpus = sl_runtime_cpu_workers(j->runtime);
-  if (j->machine_known) {
-    *m = j->machine;
-    return 1;
-  }
-  if (sl_runtime_gpus(j->runtime) > 0 || !(speeds->gflops > 0)) return 0;
-  *m = sl_machine_default(cpus, sl_runtime_share(j->runtime)->threads_per_worker, 0);
+  const int gpus = sl_runtime_gpus(j->runtime);
+  *m = j->machine_known ? j->machine
+                        : sl_machine_default(sl_runtime_cpu_workers(j->runtime),
+                                             sl_runtime_share(j->runtime)->threads_per_worker, gpus);
+  m->fast = sl_runtime_fast(j->runtime);
+  if (j->machine_known) return 1;
+  if (!(speeds->gflops > 0)) return 0;
   sl_machine_kind *cpu = &m->kind[SL_KIND_CPU];
   cpu->flops = 1e9 * speeds->gflops;
   if (speeds->gigabytes > 0) cpu->bytes = 1e9 * speeds->gigabytes;
@@ -32,7 +32,7 @@ static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m
     sl_machine_set_tiles(m);
   else if (speeds->bf16 > 0)
     cpu->half = 1e9 * speeds->bf16;
-  return 1;
+  return gpus == 0;
 }
 
 static sl_status read_times(const sl__job *j, sl_machine *m, sl_times **times) {
@@ -79,8 +79,10 @@ sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__pred
   sl__mesh_steps *steps = NULL;
   sl_status status = SL_OK;
   *p = (sl__prediction){0};
-  if (!is_modelled(j) || !machine_of(j, speeds, &machine)) return SL_OK;
+  if (!is_modelled(j)) return SL_OK;
+  const int known = machine_of(j, speeds, &machine);
   SL_TRY_OUT(read_times(j, &machine, &times));
+  if (!known && !times) goto out;
   const sl__mesh_job job = {.logical = j->network.graph,
                             .plan = &j->facts.plan,
                             .mesh = j->ranks.mesh,
@@ -93,8 +95,11 @@ sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__pred
                             .joined = interconnect_of(j, &machine),
                             .gpu_memory = 1e6 * j->o->gpu_memory};
   SL_TRY_OUT(sl__mesh_predict(&job, &steps));
+  const double measured = measured_part(steps, times);
+  if (!known && measured < 1) goto out;
   *p = (sl__prediction){.seconds = steps->seconds,
-                        .measured = measured_part(steps, times),
+                        .measured = measured,
+                        .kernels = steps->joint->rank[0].busy / steps->seconds,
                         .sharing = steps->n,
                         .bubble = steps->joint->bubble,
                         .exposed = steps->joint->exposed};
@@ -105,7 +110,8 @@ out:
 }
 
 const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {
-  const int used = snprintf(text, n, "%.0f %% of the tasks' time as calibrated", 100 * p->measured);
+  const int used =
+      snprintf(text, n, "%.1f %% in kernels; %.0f %% of their time as calibrated", 100 * p->kernels, 100 * p->measured);
   if (p->sharing > 1 && used < (int)n)
     snprintf(text + used, n - (size_t)used, "; bubble %.1f %%, exposed messages and sums %.1f %%", 100 * p->bubble,
              100 * p->exposed);
@@ -115,7 +121,8 @@ const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {
 void sl__prediction_add(const sl__prediction *p, json_t *object) {
   if (!object || p->seconds <= 0) return;
   json_object_update_new(
-      object, json_pack("{s:f, s:f}", "predicted_step_s", p->seconds, "calibrated_percent", 100 * p->measured));
+      object, json_pack("{s:f, s:f, s:f}", "predicted_step_s", p->seconds, "predicted_kernel_percent", 100 * p->kernels,
+                        "calibrated_percent", 100 * p->measured));
   if (p->sharing > 1)
     json_object_update_new(object, json_pack("{s:f, s:f}", "predicted_bubble_percent", 100 * p->bubble,
                                              "predicted_exposed_percent", 100 * p->exposed));

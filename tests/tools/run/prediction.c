@@ -80,12 +80,18 @@ static void takes_measured_times(void **state) {
   open_job(&p);
   const double without = seconds_at(&p, 1e-4);
   const int some = keep_times(&p, 0.5, 0);
+  const sl__machine unknown = {0};
+  assert_ok(sl__predict_step(&p.j, &unknown, &part));
+  assert_near(part.seconds, 0, 0);
   assert_ok(sl__predict_step(&p.j, &speeds, &part));
   assert_true(some > 0 && part.measured > 0 && part.measured < 1 && part.seconds != without);
   const int n = keep_times(&p, 0.5, 1);
   assert_ok(sl__predict_step(&p.j, &speeds, &all));
   assert_near(all.seconds, 0.5 * n, 0.001 * n);
   assert_near(all.measured, 1, 1e-12);
+  assert_near(all.kernels, 1, 1e-9);
+  assert_ok(sl__predict_step(&p.j, &unknown, &part)); /* all tasks are measured, so no speed is needed */
+  assert_near(part.seconds, all.seconds, 0.001 * n);
   scratch_write(sl__times_path(p.j.runtime, path, sizeof path), "[", 1);
   assert_fails(SL_EFORMAT, "times", sl__predict_step(&p.j, &speeds, &all));
   assert_int_equal(remove(path), 0);
@@ -123,17 +129,24 @@ static void is_absent_where_it_would_be_wrong(void **state) {
 
 static void is_told(void **state) {
   (void)state;
-  const sl__prediction none = {0}, alone = {.seconds = 0.25, .measured = 0.5, .sharing = 1},
-                       shared = {.seconds = 1, .measured = 1, .sharing = 2, .bubble = 0.125, .exposed = 0.25};
+  const sl__prediction none = {0}, alone = {.seconds = 0.25, .measured = 0.5, .kernels = 0.975, .sharing = 1},
+                       shared = {.seconds = 1,
+                                 .measured = 1,
+                                 .kernels = 0.75,
+                                 .sharing = 2,
+                                 .bubble = 0.125,
+                                 .exposed = 0.25};
   char text[SL__PREDICTION_TEXT];
   json_t *object = json_object();
-  assert_string_equal(sl__prediction_text(&alone, text, sizeof text), "50 % of the tasks' time as calibrated");
-  assert_string_equal(sl__prediction_text(&shared, text, sizeof text),
-                      "100 % of the tasks' time as calibrated; bubble 12.5 %, exposed messages and sums 25.0 %");
+  assert_string_equal(sl__prediction_text(&alone, text, sizeof text),
+                      "97.5 % in kernels; 50 % of their time as calibrated");
+  assert_string_equal(
+      sl__prediction_text(&shared, text, sizeof text),
+      "75.0 % in kernels; 100 % of their time as calibrated; bubble 12.5 %, exposed messages and sums 25.0 %");
   sl__prediction_add(&none, object);
   assert_int_equal(json_object_size(object), 0);
   sl__prediction_add(&alone, object);
-  assert_int_equal(json_object_size(object), 2);
+  assert_int_equal(json_object_size(object), 3);
   sl__prediction_add(&shared, object);
   assert_near(json_real_value(json_object_get(object, "predicted_step_s")), 1, 0);
   assert_near(json_real_value(json_object_get(object, "predicted_bubble_percent")), 12.5, 0);
