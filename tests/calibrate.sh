@@ -5,6 +5,7 @@
 STARPU_HOME=$work/home
 export STARPU_HOME
 unset STARPU_HOSTNAME STARPU_CALIBRATE_MINIMUM
+make_set data 300 60 8 3
 small='--batch 32 --shards 2 --workers 1'
 all() { grep -o "\"$1\": [0-9.e-]*" out | awk -v least="$2" '{ if ($2 + 0 < least) exit 1; n++ } END { exit !n }'; }
 covered() { # starling bench's arguments: are all kinds of tasks calibrated?
@@ -46,6 +47,11 @@ run bench mlp $small --performance-models lab --steps 20 --json
 run bench mlp $small --performance-models lab --steps 20 --no-measure --json
 check 'a step of calibrated tasks is predicted' test "$(field calibrated_percent out | cut -d. -f1)" = 100
 check 'the prediction is of the right size' awk -v p="$(field predicted_step_s out)" -v s="$(field step_s out)" 'BEGIN { exit !(p > s / 4 && p < 4 * s) }'
+run bench mlp $small --performance-models torn --steps 3 --json
+times=$(find "$STARPU_HOME" -name 'torn-1x1.json')
+echo '[' >"${times%.json}-times.json"
+expect 'bench goes on if the times cannot be read' 0 'the time of a step is not predicted: .*torn-1x1-times.json' bench mlp $small --performance-models torn --steps 3 --no-measure
+expect 'so does train' 0 'the time of a step is not predicted: .*torn-1x1-times.json' train mlp --data data --batch 32 --workers 1 --performance-models torn --steps 2 --out torn
 expect 'too few steps fail' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --performance-models hut --most-steps 4
 check 'kinds that lack samples are not stored' lacking mlp $small --performance-models hut
 "$starling" calibrate mlp $small --performance-models shed --json 2>err | head -n 1 >out

@@ -434,7 +434,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
 static sl_status report(bench *b) {
   sl_groups *groups;
   double total = 0;
-  SL_TRY(sl__predict_step(&b->job, &b->machine, &b->prediction));
+  b->prediction = sl__predict_or_warn(&b->job, &b->machine);
   SL_TRY(sl_groups_create(b->job.network.graph, sl_program_graph(b->job.program), sl_program_schedule(b->job.program),
                           &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "runtime/base/activity.h"
-#include "runtime/base/log.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/environment.h"
 #include "tools/commands/commands.h"
@@ -49,13 +48,6 @@ static sl_status parse(sl__trainer *r) {
   return SL_OK;
 }
 
-/* A run goes on without a prediction. */
-static void predict(sl__trainer *r) {
-  const sl__machine speeds = sl__machine_read(r->job.runtime);
-  if (r->job.ranks.rank == 0 && sl__predict_step(&r->job, &speeds, &r->prediction) != SL_OK)
-    sl_log(SL_LOG_WARNING, "the time of a step is not predicted: %s", sl_error());
-}
-
 static sl_status prepare(sl__trainer *r) {
   sl__options *o = r->o;
   r->environment = sl_environment(o->argc, o->argv, sl__commit()); /* before the runtime changes it */
@@ -79,7 +71,9 @@ static sl_status prepare(sl__trainer *r) {
   SL_TRY(o->resume ? sl__trainer_recover_best(r) : sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_open_checkpoints(r));
   r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* by an earlier start */
-  predict(r);
+  if (r->job.ranks.rank > 0) return SL_OK;
+  const sl__machine speeds = sl__machine_read(r->job.runtime);
+  r->prediction = sl__predict_or_warn(&r->job, &speeds);
   return SL_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "tools/mesh/predict.h"
 #include "tools/run/times.h"
 #include "tools/settings/workers.h"
@@ -107,6 +108,13 @@ out:
   sl__mesh_steps_destroy(steps);
   sl_times_destroy(times);
   return status;
+}
+
+sl__prediction sl__predict_or_warn(const sl__job *j, const sl__machine *speeds) {
+  sl__prediction p;
+  if (sl__predict_step(j, speeds, &p) != SL_OK)
+    sl_log(SL_LOG_WARNING, "the time of a step is not predicted: %s", sl_error());
+  return p;
 }
 
 const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {

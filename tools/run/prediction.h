@@ -23,6 +23,8 @@ typedef struct sl__prediction {
  * worker, 0 if unknown. */
 sl_status sl__predict_step(const sl__job *job, const sl__machine *machine, sl__prediction *prediction);
 enum { SL__PREDICTION_TEXT = 160 };
+/* The same for a run that goes on without a prediction: a failure is only told. */
+sl__prediction sl__predict_or_warn(const sl__job *job, const sl__machine *machine);
 /* "97.8 % in kernels; 100 % of their time as calibrated"; with ranks that share samples also bubble and exposed
  * exchange. */
 const char *sl__prediction_text(const sl__prediction *prediction, char *text, size_t n);

@@ -16,9 +16,15 @@ typedef struct opened {
   sl__job j;
 } opened;
 
-static void open_job(opened *p) {
-  const char *words[] = {"bench",    "mlp",        "--workers=1", "--threads-per-worker=1",
-                         "--gpus=0", "--batch=16", "--leaves=2",  NULL};
+static void open_job(opened *p, int workers) {
+  const char *words[] = {"bench",
+                         "mlp",
+                         workers == 2 ? "--workers=2" : "--workers=1",
+                         "--threads-per-worker=1",
+                         "--gpus=0",
+                         "--batch=16",
+                         "--leaves=2",
+                         NULL};
   memset(p, 0, sizeof *p);
   assert_ok(sl__options_parse(&bench, 7, words, &p->o));
   assert_ok(sl__job_name(&p->j, &p->o));
@@ -45,7 +51,7 @@ static double seconds_at(const opened *p, double gflops) {
 static void follows_the_speed_of_a_worker(void **state) {
   setenv("STARPU_HOME", *state, 1);
   opened p;
-  open_job(&p);
+  open_job(&p, 1);
   assert_near(seconds_at(&p, 1e-4), p.j.flops / 1e5, 0.01 * p.j.flops / 1e5);
   assert_near(seconds_at(&p, 2e-4), p.j.flops / 2e5, 0.01 * p.j.flops / 2e5);
   close_job(&p);
@@ -77,7 +83,7 @@ static void takes_measured_times(void **state) {
   sl__prediction all, part;
   char path[PATH_MAX];
   opened p;
-  open_job(&p);
+  open_job(&p, 1);
   const double without = seconds_at(&p, 1e-4);
   const int some = keep_times(&p, 0.5, 0);
   const sl__machine unknown = {0};
@@ -98,6 +104,19 @@ static void takes_measured_times(void **state) {
   close_job(&p);
 }
 
+static void workers_wait_for_one_another(void **state) {
+  setenv("STARPU_HOME", *state, 1);
+  const sl__machine unknown = {0};
+  sl__prediction found;
+  opened p;
+  open_job(&p, 2);
+  const int n = keep_times(&p, 0.5, 1);
+  assert_ok(sl__predict_step(&p.j, &unknown, &found));
+  assert_true(found.kernels < 0.99 && found.seconds < 0.5 * n);
+  assert_near(2 * found.kernels * found.seconds, 0.5 * n, 0.001 * n);
+  close_job(&p);
+}
+
 static double seconds_of(const opened *p) {
   const sl__machine speeds = {.gflops = 1, .gigabytes = 1};
   sl__prediction found;
@@ -110,7 +129,7 @@ static void is_absent_where_it_would_be_wrong(void **state) {
   const sl__machine unknown = {0};
   sl__prediction none;
   opened p;
-  open_job(&p);
+  open_job(&p, 1);
   assert_ok(sl__predict_step(&p.j, &unknown, &none));
   assert_true(none.seconds == 0 && seconds_of(&p) > 0);
   char automatic[] = "auto", disk[] = "disk:/tmp", *const balance = p.o.balance;
@@ -158,6 +177,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(follows_the_speed_of_a_worker, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(takes_measured_times, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(workers_wait_for_one_another, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(is_absent_where_it_would_be_wrong, scratch_setup, scratch_teardown),
       cmocka_unit_test(is_told)};
   return cmocka_run_group_tests_name("prediction", tests, NULL, NULL);
