@@ -17,7 +17,10 @@ static const sl__command train = {
         "run directory gets the configuration (config.yaml), machine and versions (environment.json), everything that "
         "decides the bits (plan.json), metrics (metrics.jsonl), the best model (model.safetensors) and the newest "
         "checkpoints. At the end train scores the best model on the test data. SIGINT, SIGTERM and SIGUSR1 end a run "
-        "after the current step and a checkpoint. heartbeat.json in the run directory says each second what the run "
+        "after the current step and a checkpoint. Before the first step train predicts the time of a step, by the "
+        "times that "
+        "calibrate and the speeds that bench or info have measured on this machine. heartbeat.json in the run "
+        "directory says each second what the run "
         "does, and at the end its exit code. With --ranks or --hosts train starts mpiexec itself, and with --restarts "
         "it starts a job that lost a rank again, from the last checkpoint."};
 static const sl__command eval = {
@@ -66,7 +69,8 @@ static const sl__command bench = {
     .description =
         "Prints the median time of a step after warm-up, samples/s, GFLOP/s by the operations\\(aq costs, per cent of "
         "the sgemm peak (all worker threads multiply matrices, before and after the steps), memory bandwidth (a triad "
-        "on all of them), and the shares of worker time in kernels and in idle time by cause "
+        "on all of them), the step\\(aqs time as predicted by these speeds and the times of calibrate, and the shares "
+        "of worker time in kernels and in idle time by cause "
         "(docs/reference/timeline.md)."};
 static const sl__command calibrate = {
     .name = "calibrate",
