@@ -115,7 +115,7 @@ int sl_runtime_starpu_max_cpus(void);
 int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
 const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they measure the sgemm peak */
-/* OpenBLAS chooses its kernels as it is loaded. On a CPU that is newer than the library it takes kernels without AVX,
+/* OpenBLAS chooses its kernels as it is loaded. On a CPU that is newer than the library it takes kernels without AVX2,
  * though the CPU runs faster ones. _core: the kernels that a CPU with this instruction set should have in place of
  * these; NULL: these are good. _renew then starts the program again with them; else it returns. It does not overrule
  * $OPENBLAS_CORETYPE. Call it before anything is opened or printed. */

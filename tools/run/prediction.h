@@ -1,6 +1,6 @@
-/* The step time of a job, predicted before its first step by the joint schedule of its ranks (tools/mesh/predict.h).
- * Tasks take the times that `calibrate` has measured on this machine, other tasks the workers' measured speeds;
- * messages and sums take the speeds of `calibrate --network`, or ordinary ones. */
+/* The time of a job's step, predicted from its plan by the joint schedule of its ranks (tools/mesh/predict.h). Tasks
+ * take the times that `calibrate` has measured on this machine, other tasks the workers' measured speeds; messages and
+ * sums take the speeds of `calibrate --network`, or ordinary ones. */
 #ifndef SL_TOOLS_PREDICTION_H
 #define SL_TOOLS_PREDICTION_H
 
@@ -17,14 +17,14 @@ typedef struct sl__prediction {
   double bubble, exposed; /* parts of the step, 0 to 1 (tasks/schedule/mesh.h) */
 } sl__prediction;
 
-/* Predicts the step of a job that sl__job_build has built. All ranks are taken to have this rank's workers and speeds.
- * Not predicted: tasks that were not measured on a machine whose speeds are unknown; jobs with --sync, --compress,
- * --offload or a --balance that is not even, because the schedule knows nothing of these. machine: speeds of a CPU
- * worker, 0 if unknown. */
-sl_status sl__predict_step(const sl__job *job, const sl__machine *machine, sl__prediction *prediction);
 enum { SL__PREDICTION_TEXT = 160 };
-/* The same for a run that goes on without a prediction: a failure is only told. */
-sl__prediction sl__predict_or_warn(const sl__job *job, const sl__machine *machine);
+
+/* Predicts the step of a job that sl__job_build has built. All ranks are taken to have this rank's workers and speeds.
+ * speeds: of a CPU worker, 0 if unknown. There is no prediction if a speed is unknown and a task was not measured, nor
+ * with --sync, --compress, --offload or a --balance that is not even: the schedule knows nothing of these. */
+sl_status sl__predict_step(const sl__job *job, const sl__machine *speeds, sl__prediction *prediction);
+/* The same, but a failure becomes a warning and gives no prediction. */
+sl__prediction sl__predict_or_warn(const sl__job *job, const sl__machine *speeds);
 /* "97.8 % in kernels; 100 % of their time as calibrated"; with ranks that share samples also bubble and exposed
  * exchange. */
 const char *sl__prediction_text(const sl__prediction *prediction, char *text, size_t n);

@@ -57,6 +57,7 @@ while read -r model; do
       # shellcheck disable=SC2086
       measure "$model" $layout >>"$work/rounds"
     done
+    [ "$(awk 'NF == 5 && $3 > 0' "$work/rounds" | wc -l)" = "${ROUNDS:-3}" ] || { echo "  $layout: a run failed, or was not predicted MISSED"; missed=1; }
     seconds=$(column 1) predicted=$(column 3)
     [ "${layout%% *}" = 1 ] || echo "$seconds $predicted $layout" >>"$work/ranking"
     printf '  %-62s %8.2f ms, predicted %8.2f, %s%% of it calibrated\n' "$layout" "$(scaled "$seconds")" "$(scaled "$predicted")" "$(column 5)"
