@@ -15,6 +15,7 @@
  * conv2d_dx, pairs of pixels of a row for conv2d_dw. An odd last number is paired with zero. Sums are rounded when they
  * are complete. */
 #include "codelets/attributes.h"
+#include "codelets/blas/blas.h"
 #include "codelets/kernels/conv2d_sizes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
@@ -395,6 +396,9 @@ static void run(job *j) {
 }
 
 sl_status SL_KERNEL(conv2d)(const sl_call *c) {
+#ifndef SL_STORE_BF16
+  if (c->tiles.blas) return sl__conv2d_blas(c);
+#endif
   const sl_shape *y = &c->out[0].shape;
   job j = {.c = c,
            .attr = c->attr,
@@ -421,6 +425,9 @@ static int64_t most_taps(const sl_conv2d_attr *a) {
 }
 
 sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
+#ifndef SL_STORE_BF16
+  if (c->tiles.blas) return sl__conv2d_dx_blas(c);
+#endif
   const sl_shape *dx = &c->out[0].shape;
   job j = {
       .c = c, .attr = c->attr, .walk = sl_walk_of(&c->tiles), .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
@@ -636,6 +643,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
 #ifdef SL_STORE_BF16
   if (c->tiles.blocks) return SL_KERNEL(conv2d_dw_blocks)(c);
+#else
+  if (c->tiles.blas) return sl__conv2d_dw_blas(c);
 #endif
   const sl_conv2d_attr *a = c->attr;
   dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3]};
@@ -746,12 +755,14 @@ static int64_t block_pixels(const view *v) {
 static int64_t sum_floats(const view *v) { return v->dtype == SL_F32 ? 0 : block_pixels(v) * WIDEST_GROUP; }
 static size_t own_bytes(const view *v) { return sl_float_bytes(block_floats(v)) + sl_float_bytes(sum_floats(v)); }
 static size_t scratch(const sl_call *c) {
+  if (sl_by_blas(c)) return sl__conv2d_blas_scratch(c);
   const sl_conv2d_attr *a = c->attr;
   view v = view_forward(c, &c->in[0], group_of(c->in[0].dtype), NULL);
   return shared_bytes(a, most_numbers(&c->in[0], v.taps), c->out[0].shape.dim[3]) + own_bytes(&v);
 }
 
 static size_t scratch_dx(const sl_call *c) {
+  if (sl_by_blas(c)) return sl__conv2d_dx_blas_scratch(c);
   const sl_conv2d_attr *a = c->attr;
   size_t most = 0;
   for (int row = 0; row < sl_min64(a->stride, a->height); row++)
@@ -764,6 +775,7 @@ static size_t scratch_dx(const sl_call *c) {
 }
 
 static size_t scratch_dw(const sl_call *c) {
+  if (sl_by_blas(c)) return sl__conv2d_dw_blas_scratch(c);
   if (sl_by_blocks(c)) return sl_conv2d_dw_blocks_of(c, 1).bytes;
   view v = view_forward(c, &c->in[1], 1, NULL);
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);

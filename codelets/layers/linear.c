@@ -1,9 +1,9 @@
 /* linear: y = activation(x W^T + b), and its gradients dx = dy W and dW = dy^T x, db = the column sums of dy.
  *
- * The products do not use a BLAS. With the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
- * packing W for x W^T, and its bits depend on the processor for which it chooses its kernels. Here y is computed
- * transposed: features are the rows of a register tile. So W is read once, without packing, and only the small x is
- * packed. See docs/performance.md.
+ * The products do not use a BLAS, unless the plan says so (tiles.blas). With the few rows of a shard (64 to 128)
+ * OpenBLAS spends a quarter of its time packing W for x W^T, and its bits depend on the processor for which it chooses
+ * its kernels. Here y is computed transposed: features are the rows of a register tile. So W is read once, without
+ * packing, and only the small x is packed. See docs/performance.md.
  *
  * In bf16, the contraction takes its numbers by pairs; a product takes both numbers of a pair in one step, or in two
  * steps (sl_walk in weights.h). An odd last number is paired with zero. "Steps" below are the steps of a product. Sums
@@ -11,6 +11,7 @@
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
+#include "codelets/blas/blas.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
 #include "codelets/layers/by_blocks.h"
@@ -210,6 +211,8 @@ static size_t linear_shared(int64_t rows, int64_t K) {
 sl_status SL_KERNEL(linear)(const sl_call *c) {
 #ifdef SL_STORE_BF16
   if (c->tiles.blocks) return SL_KERNEL(linear_blocks)(c);
+#else
+  if (c->tiles.blas) return sl__linear_blas(c);
 #endif
   job j = {.c = c,
            .walk = sl_walk_of(&c->tiles),
@@ -362,6 +365,8 @@ static size_t linear_dx_shared(const sl_call *c) {
 sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
 #ifdef SL_STORE_BF16
   if (c->tiles.blocks) return SL_KERNEL(linear_dx_blocks)(c);
+#else
+  if (c->tiles.blas) return sl__linear_dx_blas(c);
 #endif
   job j = {.c = c,
            .walk = sl_walk_of(&c->tiles),
@@ -432,6 +437,8 @@ static size_t linear_dw_shared(int64_t rows, int64_t K) {
 sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
 #ifdef SL_STORE_BF16
   if (c->tiles.blocks) return SL_KERNEL(linear_dw_blocks)(c);
+#else
+  if (c->tiles.blas) return sl__linear_dw_blas(c);
 #endif
   job j = {.c = c, .walk = sl_walk_of(&c->tiles), .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
   j.shared = c->team->scratch[0];
@@ -513,6 +520,7 @@ static void cost_dw(const sl_call *c, sl_cost *cost) {
 }
 
 static size_t scratch(const sl_call *c) {
+  if (sl_by_blas(c)) return 0;
   if (sl_by_blocks(c)) return sl_linear_blocks_of(c, last(&c->in[0].shape), last(&c->out[0].shape)).bytes;
   int64_t R = rows_of(&c->in[0].shape);
   return linear_shared(R, last(&c->in[0].shape)) +
@@ -521,6 +529,7 @@ static size_t scratch(const sl_call *c) {
 }
 
 static size_t scratch_dx(const sl_call *c) {
+  if (sl_by_blas(c)) return 0;
   if (sl_by_blocks(c)) return sl_linear_dx_blocks_of(c, last(&c->out[0].shape), last(&c->in[0].shape)).bytes;
   const int64_t sums =
       c->in[0].dtype == SL_F32
@@ -530,6 +539,7 @@ static size_t scratch_dx(const sl_call *c) {
 }
 
 static size_t scratch_dw(const sl_call *c) {
+  if (sl_by_blas(c)) return 0;
   if (sl_by_blocks(c)) return sl_linear_dw_blocks_of(c, last(&c->in[1].shape), last(&c->in[0].shape)).bytes;
   return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
          sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);

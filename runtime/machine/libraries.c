@@ -28,6 +28,14 @@ int sl_runtime_starpu_max_buffers(void) { return STARPU_NMAXBUFS; }
 int sl_runtime_starpu_has_cuda(void) { return CAN_USE_CUDA; }
 const char *sl_runtime_blas(void) { return openblas_get_corename(); }
 
+const char *sl_runtime_products(void) {
+  static _Thread_local char text[48];
+  char version[16] = "?";
+  sscanf(openblas_get_config(), "OpenBLAS %15s", version);
+  snprintf(text, sizeof text, "openblas %s %.20s", version, sl_runtime_blas());
+  return text;
+}
+
 const char *sl_runtime_blas_core(const char *core, sl_isa isa) {
   static const char *const vectors[] = {"Haswell", "Zen", "Excavator", "SkylakeX", "Cooperlake", "SapphireRapids"};
   for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)

@@ -4,23 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OWN "own"
+static const char openblas[] = "openblas ";
+
 typedef enum { INTEGER, INTEGER64, TEXT, SUMS } field_kind; /* SUMS: the order of products in bf16 */
 static const struct field {
   const char *name;
   field_kind kind;
   size_t offset, bytes;
+  const char *older; /* what older plans, which lack the field, mean; NULL: all plans have it */
 } fields[] = {
 #define FIELD(name, kind) \
-  { #name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name) }
+  { #name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name), NULL }
     FIELD(batch, INTEGER64),
     FIELD(leaves, INTEGER),
     FIELD(shards, INTEGER),
     FIELD(row_blocks, INTEGER),
-    {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8},
-    {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8},
-    {"bf16_sums", SUMS, offsetof(sl_plan, tiles.blocks), sizeof(int)},
+    {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8, NULL},
+    {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8, NULL},
+    {"bf16_sums", SUMS, offsetof(sl_plan, tiles.blocks), sizeof(int), "pairs"},
     FIELD(seed, INTEGER64),
     FIELD(kernels, TEXT),
+    {"products", TEXT, offsetof(sl_plan, products), sizeof(((sl_plan *)0)->products), OWN},
 #undef FIELD
 };
 enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_ROWS = 64, MOST_TILE = 1 << 30 };
@@ -60,6 +65,10 @@ sl_status sl_plan_complete(sl_plan *p) {
     return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256, at most %d",
                    (long long)p->tiles.columns, (long long)p->tiles.elements, MOST_TILE);
   if (!p->kernels[0]) snprintf(p->kernels, sizeof p->kernels, "%s", sl_isa_name(sl_isa_current()));
+  if (!p->products[0]) snprintf(p->products, sizeof p->products, OWN);
+  p->tiles.blas = strncmp(p->products, openblas, sizeof openblas - 1) == 0;
+  if (!p->tiles.blas && strcmp(p->products, OWN) != 0)
+    return sl_fail(SL_EINVAL, "products '%s': own, or openblas with its version and kernels", p->products);
   return SL_OK;
 }
 
@@ -77,8 +86,12 @@ sl_status sl_plan_from_json(const json_t *json, sl_plan *plan) {
   for (int i = 0; i < FIELDS; i++) {
     const struct field *f = &fields[i];
     const json_t *value = json_object_get(json, f->name);
-    if (f->kind == SUMS && (!value || json_is_string(value))) { /* older plans have none: pairs */
-      const char *order = value ? json_string_value(value) : "pairs";
+    if (!value && f->older) {
+      if (f->kind == TEXT) strcpy((char *)plan + f->offset, f->older);
+      continue;
+    }
+    if (f->kind == SUMS && json_is_string(value)) {
+      const char *order = json_string_value(value);
       plan->tiles.blocks = strcmp(order, "blocks") == 0;
       if (strcmp(order, text(plan, f)) != 0)
         return sl_fail(SL_EFORMAT, "plan: '%s' is '%s', not pairs or blocks", f->name, order);

@@ -22,6 +22,9 @@ typedef struct sl_plan {
   sl_tiles tiles; /* tiles of work inside kernels */
   uint64_t seed;
   char kernels[16]; /* instruction set of the CPU kernels, sl_isa_name */
+  /* Whose products of matrices linear layers and convolutions use: "own", or OpenBLAS's with version and kernels
+   * ("openblas 0.3.21 Zen"). Empty: own. sl_plan_complete sets tiles.blas by it. */
+  char products[48];
   /* Number of groups of leaves that run one after another in the memory of one group; divides leaves. It changes no
    * bit, so it is neither saved with the plan nor compared. */
   int micro_batches;

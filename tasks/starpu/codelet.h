@@ -80,8 +80,8 @@ void sl__task_record(sl__task *task, int worker, int64_t start, int64_t end);
 void sl__run_on_cpu(void *buffers[], void *task);
 
 /* The codelet of an operation, or of its fast GPU kernel, made at its first use and kept until the process ends,
- * because StarPU keeps its performance model. NULL when out of memory. */
-struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast);
+ * because StarPU keeps its performance model. blas: with OpenBLAS's products. NULL when out of memory. */
+struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast, int blas);
 int sl__all_finite(const void *data, sl_dtype dtype, int64_t n);
 
 #endif

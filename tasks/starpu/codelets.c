@@ -1,4 +1,5 @@
-/* StarPU codelets: one per operation, and another one if it has a fast kernel; all have the same two functions. */
+/* StarPU codelets: one per operation, and others if it has a fast kernel or OpenBLAS's products, which take other
+ * times; all have the same two functions. */
 #include <config.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,23 +15,24 @@ typedef struct entry {
   struct starpu_codelet codelet;
   struct starpu_perfmodel model;
   const sl_operation *op;
-  int fast;
+  int fast, blas;
   char symbol[64];
   struct entry *next;
 } entry;
 
-struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast) {
+struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast, int blas) {
   static entry *list; /* needs no lock: one thread at a time makes programs */
   for (entry *e = list; e; e = e->next)
-    if (e->op == op && e->fast == fast) return &e->codelet;
+    if (e->op == op && e->fast == fast && e->blas == blas) return &e->codelet;
   entry *e = calloc(1, sizeof *e);
   if (!e) return NULL;
   e->op = op;
   e->fast = fast;
+  e->blas = blas;
   e->next = list;
   list = e;
   static const char *const kernels[] = {[SL_GPU_EXACT] = "", [SL_GPU_FAST] = "_fast", [SL_GPU_TF32] = "_tf32"};
-  snprintf(e->symbol, sizeof e->symbol, "starling_%s%s", op->name, kernels[fast]);
+  snprintf(e->symbol, sizeof e->symbol, "starling_%s%s%s", op->name, kernels[fast], blas ? "_openblas" : "");
   e->model.type = STARPU_HISTORY_BASED;
   e->model.symbol = e->symbol;
   e->model.footprint = footprint;

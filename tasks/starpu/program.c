@@ -293,7 +293,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   }
   task->nbuffers = n;
   t->fast = (char)((SL_SIMULATED ? node->op->fast : node->op->cuda_fast != NULL) ? sl_runtime_fast(p->runtime) : 0);
-  task->cl = sl__codelet_of(node->op, t->fast);
+  task->cl = sl__codelet_of(node->op, t->fast, p->plan.tiles.blas);
   if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;
   task->sequential_consistency = 0;
@@ -417,6 +417,9 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
     return sl_blame(sl_fail(SL_EUNSUPPORTED,
                             "products of bf16 add up by blocks in this plan, which GPUs' kernels cannot: use no GPUs"),
                     "gpus");
+  if (plan->tiles.blas && sl_runtime_gpus(runtime) > 0)
+    return sl_blame(
+        sl_fail(SL_EUNSUPPORTED, "products are OpenBLAS's in this plan, which only CPUs compute: use no GPUs"), "gpus");
   sl_program *p = calloc(1, sizeof *p);
   if (!p) return sl_no_memory("for a program");
   p->runtime = runtime;

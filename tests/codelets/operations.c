@@ -1,7 +1,7 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
  * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
  * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16, --bench-blocks: with
- * sums by blocks), `operations --digest [NAME...]`
+ * sums by blocks, --bench-blas: products by OpenBLAS), `operations --digest [NAME...]`
  * prints a digest of the bits of each case with each kernel, so that two builds can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,12 @@
 enum { TEAMS = 3 };
 
 static sl_team *teams[TEAMS + 1]; /* [n] has n threads */
-/* Order of sums in products of bf16 (product.h); cases of other operations ignore it. */
-static int by_blocks;
-static sl_tiles tiles_of(int64_t columns, int64_t elements) { return (sl_tiles){columns, elements, by_blocks}; }
+/* Order of sums in products of bf16 (product.h), and whether products are OpenBLAS's (blas.h); cases of other
+ * operations ignore both. */
+static int by_blocks, by_blas;
+static sl_tiles tiles_of(int64_t columns, int64_t elements) {
+  return (sl_tiles){columns, elements, by_blocks, by_blas};
+}
 #define small_tiles tiles_of(32, 96)
 #define default_tiles tiles_of(SL_TILES_DEFAULT.columns, SL_TILES_DEFAULT.elements)
 
@@ -27,6 +30,7 @@ typedef struct what_to_run {
   sl_isa isa;
   sl_dtype narrow; /* activations in this type; SL_F32: as in the case */
   int blocks;      /* 1: sums by blocks */
+  int blas;        /* 1: products by OpenBLAS */
 } what_to_run;
 
 static void build(setting *s, const test_case *c, sl_dtype narrow) {
@@ -113,8 +117,8 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
   a->row0 += from;
 }
 
-/* cuBLAS chooses another order of sums for other shapes; on a real GPU the bits then differ. */
-static int exact(const setting *s, sl_isa isa) { return s->c->exact && (int)isa != INTERPRET_GPU_FAST; }
+/* cuBLAS and OpenBLAS choose another order of sums for other shapes. */
+static int exact(const setting *s, sl_isa isa) { return s->c->exact && (int)isa != INTERPRET_GPU_FAST && !by_blas; }
 
 /* Runs the node in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
@@ -245,10 +249,13 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   }
 }
 
+/* Whether an operation may take OpenBLAS's products. */
+static int takes_blas(const char *op) { return strncmp(op, "linear", 6) == 0 || strncmp(op, "conv2d", 6) == 0; }
+
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
-  by_blocks = what->blocks;
+  by_blocks = what->blocks, by_blas = what->blas;
   build(&s, what->c, what->narrow);
   void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
   setting_begin(&s, what->isa, teams[1], default_tiles);
@@ -376,14 +383,14 @@ static double cpu_time(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int bench(int n, char **names, int bf16, int blocks) {
-  by_blocks = blocks;
+static int bench(int n, char **names, int bf16, int blocks, int blas) {
+  by_blocks = blocks, by_blas = blas;
   printf("%-20s %-36s %8s %10s %9s %8s\n", "operation", "case", "kernels", "us", "GFLOP/s", "GB/s");
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++) {
       int chosen = n == 0;
       for (int i = 0; i < n; i++) chosen |= strcmp(names[i], c->op) == 0;
-      if (!chosen || !c->bench) continue;
+      if (!chosen || !c->bench || (blas && !takes_blas(c->op))) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         setting s;
@@ -476,7 +483,8 @@ int main(int argc, char **argv) {
   int result;
   if (argc > 1 && strncmp(argv[1], "--bench", 7) == 0) {
     const int blocks = strcmp(argv[1], "--bench-blocks") == 0;
-    result = bench(argc - 2, argv + 2, blocks || strcmp(argv[1], "--bench-bf16") == 0, blocks);
+    result = bench(argc - 2, argv + 2, blocks || strcmp(argv[1], "--bench-bf16") == 0, blocks,
+                   strcmp(argv[1], "--bench-blas") == 0);
     goto out;
   }
   if (argc > 1 && strcmp(argv[1], "--digest") == 0) {
@@ -505,7 +513,7 @@ int main(int argc, char **argv) {
         for (int kind = 0; kind < 2 && narrows; kind++) {
           if (n == MOST) goto full;
           const int pairs = sl_operation_find(c->op)->pairs;
-          what[n] = (what_to_run){c, (sl_isa)isa, SL_BF16, kind && pairs};
+          what[n] = (what_to_run){.c = c, .isa = (sl_isa)isa, .narrow = SL_BF16, .blocks = kind && pairs};
           snprintf(name[n], sizeof name[n], "%s %s, %s, bf16%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    !kind   ? ""
                    : pairs ? " by blocks"
@@ -515,16 +523,23 @@ int main(int argc, char **argv) {
         }
         for (int g = 0; g < (c->differentiable ? 2 : 1); g++) {
           if (n == MOST) goto full;
-          what[n] = (what_to_run){c, (sl_isa)isa, SL_F32, 0};
+          what[n] = (what_to_run){.c = c, .isa = (sl_isa)isa, .narrow = SL_F32};
           snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    g ? ", gradient" : "");
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
           n++;
         }
       }
+      if (takes_blas(c->op)) {
+        if (n == MOST) goto full;
+        what[n] = (what_to_run){.c = c, .isa = sl_isa_best(), .narrow = SL_F32, .blas = 1};
+        snprintf(name[n], sizeof name[n], "%s %s, OpenBLAS", c->op, c->what);
+        tests[n] = (struct CMUnitTest){name[n], kernel, NULL, NULL, &what[n]};
+        n++;
+      }
       if (!c->build && !sl_operation_find(c->op)->any_dtype) {
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, sl_isa_best(), SL_F16, 0};
+        what[n] = (what_to_run){.c = c, .isa = sl_isa_best(), .narrow = SL_F16};
         snprintf(name[n], sizeof name[n], "%s %s, fp16 as float", c->op, c->what);
         tests[n] = (struct CMUnitTest){name[n], same_as_float, NULL, NULL, &what[n]};
         n++;
@@ -533,7 +548,8 @@ int main(int argc, char **argv) {
         if (!sl_isa_runs(SL_ISA_AVX512_VL) || !sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) continue;
         if (kind == 2 && !sl_operation_find(c->op)->pairs) continue;
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, kind ? SL_BF16 : SL_F32, kind == 2};
+        what[n] =
+            (what_to_run){.c = c, .isa = SL_ISA_AVX512_VL, .narrow = kind ? SL_BF16 : SL_F32, .blocks = kind == 2};
         snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s%s", c->op, c->what, suffix(what[n].narrow),
                  kind == 2 ? " by blocks" : "");
         tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
@@ -545,7 +561,8 @@ int main(int argc, char **argv) {
       for (int g = 0; g < (c->build || sl_operation_find(c->op)->any_dtype || kinds == 0 ? 0 : kinds + 1); g++) {
         if (n == MOST) goto full;
         const int fast = g == 1 && kinds == 2;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, g < kinds ? SL_BF16 : SL_F16, 0};
+        what[n] = (what_to_run){
+            .c = c, .isa = fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, .narrow = g < kinds ? SL_BF16 : SL_F16};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  suffix(what[n].narrow));
         const int pairs = what[n].narrow == SL_BF16 && sl_operation_find(c->op)->pairs;
@@ -555,7 +572,7 @@ int main(int argc, char **argv) {
       for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
         const int fast = g % kinds;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, SL_F32, 0};
+        what[n] = (what_to_run){.c = c, .isa = fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, .narrow = SL_F32};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  g / kinds ? ", gradient" : "");
         tests[n] = (struct CMUnitTest){name[n], g / kinds ? gradient : kernel, NULL, NULL, &what[n]};

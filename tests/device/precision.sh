@@ -48,4 +48,9 @@ check 'and the same ones again' same
 train_small gpt2 1 --steps 2 --precision bf16 --bf16-sums blocks --gpus 1 --workers 1
 check 'a plan that adds by blocks refuses GPUs' test $code != 0
 check 'and names the option' grep -q "add up by blocks in this plan, which GPUs' kernels cannot: use no GPUs.*--gpus" err
+train_small gpt2 1 --steps 2 --products openblas --gpus 1 --workers 1
+check "a plan with OpenBLAS's products refuses GPUs" test $code != 0
+check 'and names the option, too' grep -q "products are OpenBLAS's in this plan, which only CPUs compute: use no GPUs.*--gpus" err
+train_small gpt2 1 --steps 2 --products auto --kernels base --gpus 1 --workers 1
+check 'with a GPU, --products auto takes own products' test $code = 0
 finish

@@ -44,7 +44,9 @@ static int run(const sl__command *command, int argc, const char **argv) {
   if (status == SL_OK && options.help)
     sl__options_help(command, stdout);
   else if (status == SL_OK) {
-    if ((command->bit & (SL__BENCH | SL__INFO)) && !options.no_measure) sl_runtime_blas_renew((char *const *)argv);
+    const int measures = (command->bit & (SL__BENCH | SL__INFO)) && !options.no_measure;
+    if (measures || (options.products && strcmp(options.products, "own") != 0))
+      sl_runtime_blas_renew((char *const *)argv);
     if (sl__launch_rank() == 0) sl__messages_print(options.quiet);
     status = command->run(&options, &exit_code);
   }

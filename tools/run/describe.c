@@ -80,7 +80,7 @@ sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, s
       .overhead = sl_machine_default(1, 1, 0).kind[SL_KIND_CPU].overhead};
   m->cpu.bandwidth = 1e9 * measured->gigabytes / threads * cores / m->cpu.numa_domains;
   describe_gpus(rt, measured, *gpus, &m->gpu);
-  sl__times_path(rt, path, sizeof path);
+  sl__times_path(rt, 0, path, sizeof path);
   if (access(path, R_OK) == 0 && strlen(path) < sizeof m->times) strcpy(m->times, path);
   sl__network_path(rt, path, sizeof path);
   m->network = sl__network_read(path);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
+#include "codelets/blas/blas.h"
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
@@ -101,6 +102,20 @@ static void choose_sums(sl__job *j) {
   j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
 }
 
+/* --products auto: OpenBLAS's in place of kernels without fused multiply-adds, if all ranks measure them to be
+ * faster. */
+static sl_status choose_products(sl__job *j) {
+  double gain = 0;
+  if (!j->o->products || strcmp(j->o->products, "auto") != 0) return SL_OK;
+  const int may = j->facts.training.precision == SL_PRECISION_FP32 && sl_runtime_gpus(j->runtime) == 0 &&
+                  !sl_isa_same_bits(sl_isa_name(sl_isa_current()), "avx2"); /* which has fused multiply-adds */
+  SL_TRY(sl__ranks_agree(&j->ranks, may ? sl_blas_gain(&gain) : SL_OK));
+  sl_plan *plan = &j->facts.plan;
+  if (sl__ranks_sum(&j->ranks, may && gain > 1) < j->ranks.n) return SL_OK;
+  snprintf(plan->products, sizeof plan->products, "%s", sl_runtime_products());
+  return sl_plan_complete(plan);
+}
+
 void sl__job_set_precision(sl__job *j, sl_precision precision) {
   j->facts.training.precision = precision;
   if (!j->file) choose_sums(j);
@@ -115,10 +130,13 @@ sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__settle_folds(&j->ranks.mesh, &j->facts.training));
   const int blocks = j->facts.plan.tiles.blocks;
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
-  if (j->file)
+  if (j->file) {
     j->facts.plan.tiles.blocks = blocks;
-  else
+    if (sl_runtime_gpus(j->runtime) > 0) strcpy(j->facts.plan.products, "own"), j->facts.plan.tiles.blas = 0;
+  } else {
     choose_sums(j);
+    SL_TRY(choose_products(j));
+  }
   if (!j->file && j->o->plan && strcmp(j->o->plan, "machine") == 0) SL_TRY(choose_plan(j));
   sl__workers workers;
   SL_TRY(sl__workers_of(j->o, &workers));
@@ -397,6 +415,7 @@ void sl__job_print_kernels(const sl__job *j) {
   if (j->facts.plan.tiles.blocks)
     printf("products of bf16 add up by blocks, %s\n",
            sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() ? "on AMX tiles" : "without AMX: slowly");
+  if (j->facts.plan.tiles.blas) printf("products of linear and conv2d: %s\n", j->facts.plan.products);
   const sl_graph *g = sl_program_graph(j->program);
   const char *between = "fast kernels, on GPUs only: ";
   for (int i = 0; sl_runtime_fast(j->runtime) && i < g->n_nodes; i++) {

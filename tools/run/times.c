@@ -11,9 +11,10 @@
 
 static const char FORMAT[] = "starling-times-1";
 
-char *sl__times_path(const sl_runtime *rt, char *path, size_t n) {
-  snprintf(path, n, "%s/%s-%dx%d-times.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt),
-           sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), sl_runtime_share(rt)->threads_per_worker);
+char *sl__times_path(const sl_runtime *rt, int blas, char *path, size_t n) {
+  snprintf(path, n, "%s/%s-%dx%d-%stimes.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt),
+           sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), sl_runtime_share(rt)->threads_per_worker,
+           blas ? "openblas-" : "");
   return path;
 }
 

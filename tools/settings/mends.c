@@ -17,6 +17,7 @@ static const struct {
     {"path", "--out"},
     {"pipe_chunks", "--pipe-chunks"},
     {"precision", "--precision fp32"},
+    {"products", "--products own"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},
     {"threads_per_worker", "--threads-per-worker"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/runtime.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
 
@@ -83,6 +84,12 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   sl_training training;
   sl__training_of(o, model, &training);
   plan->tiles.blocks = training.precision == SL_PRECISION_BF16 && o->bf16_sums && strcmp(o->bf16_sums, "blocks") == 0;
+  const int blas = o->products && strcmp(o->products, "openblas") == 0;
+  if (blas && training.precision != SL_PRECISION_FP32)
+    return sl_blame(sl_fail(SL_EUNSUPPORTED, "OpenBLAS's products are in fp32, and the precision is %s",
+                            sl_precision_choices[training.precision]),
+                    "products, precision");
+  if (blas) snprintf(plan->products, sizeof plan->products, "%s", sl_runtime_products());
   if (!plan->shards) {
     enum { MOST = 8 }; /* a leaf */
     sl_model_data data;

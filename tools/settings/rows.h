@@ -208,6 +208,11 @@ SETTING(CHOICE, bf16_sums, "bf16-sums", BUILDS & ~SL__PLAN, RUN, "pairs|blocks",
          "order in which products of bf16 add up: as AVX512-BF16 does (pairs) or as AMX does (blocks). The two give "
          "different bits; each gives the same bits on every CPU (default: blocks if all ranks' CPUs have AMX and no "
          "GPU takes part, else pairs)"})
+SETTING(CHOICE, products, "products", RUNS | SL__CALIBRATE, RUN, "own|openblas|auto", NULL, 0, 0,
+        {0,
+         "whose products of matrices the layers linear and conv2d use in fp32 on CPUs: Starling's own or OpenBLAS's; "
+         "auto: OpenBLAS's if the kernels have no fused multiply-adds (base) and all ranks measure it to be faster. "
+         "The bits differ, and those of OpenBLAS depend on its version and on the kind of CPU (default own)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
         {SL__TRAIN | SL__BENCH, "let StarPU refine its performance models, which dm* policies need, as it runs"},
         {SL__COMPARE, "run 'starling calibrate' first, even if the performance models have enough samples"})

@@ -47,6 +47,8 @@ sl_status sl__trainer_complete_options(sl__trainer *r) {
   sl__option_default_integer(&o->row_blocks, p->row_blocks);
   sl__training_default(o, &r->job.facts.training);
   SL_TRY(sl__option_default_text(&o->kernels, p->kernels));
+  if (o->products && strcmp(o->products, "auto") == 0) free(o->products), o->products = NULL; /* --resume repeats it */
+  if (p->tiles.blas) SL_TRY(sl__option_default_text(&o->products, "openblas"));
   if (r->job.facts.training.precision == SL_PRECISION_BF16)
     SL_TRY(sl__option_default_text(&o->bf16_sums, p->tiles.blocks ? "blocks" : "pairs"));
   SL_TRY(sl__option_default_text(&o->sched, sl_runtime_sched(r->job.runtime)));

@@ -14,5 +14,6 @@ sort -n "$RESTARTS_LOG" | awk -v runs="$RESTARTS" '{ ms[NR] = $1 } END {
   printf "%d of %d kills: median %.1f s, worst %.1f s from SIGKILL to the next step\n", NR, runs, ms[int((NR + 1) / 2)] / 1000, ms[NR] / 1000
   exit NR != runs
 }' || exit 1
-grep -E '^(not )?ok .*(undisturbed job|its state$)' "$log"
-! grep -q '^not ok' "$log" && grep -q '^1\.\.' "$log"
+grep -E '^ok .*(undisturbed job|its state$)' "$log"
+grep -A 8 '^not ok' "$log" && exit 1
+grep -q '^1\.\.' "$log" || { tail -n 5 "$log"; exit 1; }

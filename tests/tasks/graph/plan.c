@@ -80,6 +80,27 @@ static void survives_json(void **state) {
   assert_ok(sl_plan_from_json(blocks, &q));
   assert_int_equal(q.tiles.blocks, 0);
   json_decref(blocks);
+  assert_string_equal(p.products, "own");
+  q = p;
+  strcpy(q.products, "openblas 0.3.21 Zen");
+  assert_ok(sl_plan_complete(&q));
+  assert_int_equal(q.tiles.blas, 1);
+  assert_fails(SL_EPLAN, "products is 'own' here and 'openblas 0.3.21 Zen' in rank 1",
+               sl_plan_compare(&p, &q, "rank 1"));
+  json_t *products = sl_plan_to_json(&q);
+  memset(&q, 0, sizeof q);
+  assert_ok(sl_plan_from_json(products, &q));
+  assert_string_equal(q.products, "openblas 0.3.21 Zen");
+  assert_int_equal(q.tiles.blas, 1);
+  json_object_set_new(products, "products", json_string("mkl"));
+  assert_fails(SL_EINVAL, "products 'mkl': own, or openblas", sl_plan_from_json(products, &q));
+  json_object_set_new(products, "products", json_integer(1));
+  assert_fails(SL_EFORMAT, "'products' is of the wrong type", sl_plan_from_json(products, &q));
+  json_object_del(products, "products"); /* as in plans before there was a choice */
+  assert_ok(sl_plan_from_json(products, &q));
+  assert_string_equal(q.products, "own");
+  assert_int_equal(q.tiles.blas, 0);
+  json_decref(products);
   json_object_del(json, "leaves");
   assert_fails(SL_EFORMAT, "'leaves' is missing", sl_plan_from_json(json, &q));
   json_object_set_new(json, "leaves", json_string("three"));

@@ -72,7 +72,7 @@ static int keep_times(const opened *p, double seconds, int all) {
     assert_ok(sl_times_put(times, &t));
     n++;
   }
-  assert_ok(sl__times_keep(sl__times_path(p->j.runtime, path, sizeof path), times));
+  assert_ok(sl__times_keep(sl__times_path(p->j.runtime, 0, path, sizeof path), times));
   sl_times_destroy(times);
   return n;
 }
@@ -98,7 +98,7 @@ static void takes_measured_times(void **state) {
   assert_near(all.kernels, 1, 1e-9);
   assert_ok(sl__predict_step(&p.j, &unknown, &part)); /* all tasks are measured, so no speed is needed */
   assert_near(part.seconds, all.seconds, 0.001 * n);
-  scratch_write(sl__times_path(p.j.runtime, path, sizeof path), "[", 1);
+  scratch_write(sl__times_path(p.j.runtime, 0, path, sizeof path), "[", 1);
   assert_fails(SL_EFORMAT, "times", sl__predict_step(&p.j, &speeds, &all));
   assert_int_equal(remove(path), 0);
   close_job(&p);
