@@ -12,20 +12,21 @@ static const struct field {
   const char *name;
   field_kind kind;
   size_t offset, bytes;
-  const char *older; /* what older plans, which lack the field, mean; NULL: all plans have it */
+  const char *older;                         /* what older plans, which lack the field, mean; NULL: all plans have it */
+  int (*same)(const char *a, const char *b); /* whether two texts mean the same bits; NULL: if they are equal */
 } fields[] = {
 #define FIELD(name, kind) \
-  { #name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name), NULL }
+  { #name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name), NULL, NULL }
     FIELD(batch, INTEGER64),
     FIELD(leaves, INTEGER),
     FIELD(shards, INTEGER),
     FIELD(row_blocks, INTEGER),
-    {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8, NULL},
-    {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8, NULL},
-    {"bf16_sums", SUMS, offsetof(sl_plan, tiles.blocks), sizeof(int), "pairs"},
+    {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8, NULL, NULL},
+    {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8, NULL, NULL},
+    {"bf16_sums", SUMS, offsetof(sl_plan, tiles.blocks), sizeof(int), "pairs", NULL},
     FIELD(seed, INTEGER64),
-    FIELD(kernels, TEXT),
-    {"products", TEXT, offsetof(sl_plan, products), sizeof(((sl_plan *)0)->products), OWN},
+    {"kernels", TEXT, offsetof(sl_plan, kernels), sizeof(((sl_plan *)0)->kernels), NULL, sl_isa_same_bits},
+    {"products", TEXT, offsetof(sl_plan, products), sizeof(((sl_plan *)0)->products), OWN, NULL},
 #undef FIELD
 };
 enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_ROWS = 64, MOST_TILE = 1 << 30 };
@@ -119,9 +120,8 @@ sl_status sl_plan_compare(const sl_plan *mine, const sl_plan *other, const char 
     const struct field *f = &fields[i];
     const char *a = text(mine, f), *b = text(other, f);
     if (a) {
-      const int same =
-          f->offset == offsetof(sl_plan, kernels) ? sl_isa_same_bits(a, b) : strcmp(a, b) == 0; /* of other CPUs, too */
-      if (!same) return sl_fail(SL_EPLAN, "%s is '%s' here and '%s' in %s", f->name, a, b, whose);
+      if (!(f->same ? f->same(a, b) : strcmp(a, b) == 0))
+        return sl_fail(SL_EPLAN, "%s is '%s' here and '%s' in %s", f->name, a, b, whose);
     } else if (integer(mine, f) != integer(other, f)) {
       return sl_fail(SL_EPLAN, "%s is %lld here and %lld in %s", f->name, (long long)integer(mine, f),
                      (long long)integer(other, f), whose);

@@ -89,6 +89,15 @@ check 'more than ten' test "$(grep -c ' GPU ' out)" -gt 10
 run info --workers 1
 run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --sched dmda --json
 check 'with the speeds of CPUs and GPUs known, a step is predicted' at_least "$(number_of predicted_step_s out)" 0.00001
+fast() { run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --gpu-kernels "$1" --json; }
+for kernels in fast tf32; do
+  fast $kernels
+  check "$kernels kernels are not predicted by times of others" test "$(number_of calibrated_percent out | cut -d. -f1)" = 0
+  run calibrate mlp --size hidden=64 --batch 32 --workers 1 --gpu-kernels $kernels
+  fast $kernels
+  check 'but by their own' at_least "$(number_of calibrated_percent out)" 50
+done
+run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --sched dmda --json
 check 'dmda finds models of every kind' sh -c "[ '$(number_of kinds out)' = '$(number_of calibrated out)' ]"
 
 expect 'compare: CPUs and a GPU' 0 'dmda' compare mlp --size hidden=64 --batch 32 --steps 2 --repetitions 3 --policies eager,dmda --workers 1 --out compared

@@ -36,10 +36,8 @@ static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m
   return gpus == 0;
 }
 
-/* The file does not say which kernels of a GPU it measured, so it is left out where other than exact ones compute. */
 static sl_status read_times(const sl__job *j, sl_machine *m, sl_times **times) {
   char path[PATH_MAX];
-  if (m->fast && sl_runtime_gpus(j->runtime) > 0) return SL_OK;
   if (access(sl__times_path(j->runtime, j->facts.plan.tiles.blas, path, sizeof path), R_OK) != 0) return SL_OK;
   SL_TRY(sl_times_create(times));
   SL_TRY(sl__times_read(path, *times));

@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include "runtime/base/json.h"
+#include "runtime/processors/cuda_context.h"
 
 static const char FORMAT[] = "starling-times-1";
 
 char *sl__times_path(const sl_runtime *rt, int blas, char *path, size_t n) {
-  snprintf(path, n, "%s/%s-%dx%d-%stimes.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt),
+  static const char *const kernels[] = {[SL_GPU_EXACT] = "", [SL_GPU_FAST] = "fast-", [SL_GPU_TF32] = "tf32-"};
+  const int fast = sl_runtime_gpus(rt) > 0 ? sl_runtime_fast(rt) : SL_GPU_EXACT;
+  snprintf(path, n, "%s/%s-%dx%d-%s%stimes.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt),
            sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), sl_runtime_share(rt)->threads_per_worker,
-           blas ? "openblas-" : "");
+           blas ? "openblas-" : "", kernels[fast]);
   return path;
 }
 

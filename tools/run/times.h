@@ -9,7 +9,7 @@
 #include "tasks/schedule/times.h"
 
 /* The file beside StarPU's performance models: one for each machine, number of workers on it and size of their teams;
- * another one with OpenBLAS's products (blas 1). */
+ * others with OpenBLAS's products (blas 1), and with fast kernels on GPUs. */
 char *sl__times_path(const sl_runtime *runtime, int blas, char *path, size_t n);
 /* Adds the times in the file to *times. SL_EIO, SL_EFORMAT. */
 sl_status sl__times_read(const char *path, sl_times *times);
