@@ -35,6 +35,7 @@ struct sl_program {
   sl__inputs *inputs;    /* NULL: GPUs, if any, have no memory for batches ahead */
   sl__counter *counters; /* [workers] */
   sl_step step;
+  _Atomic int64_t number; /* of the step, for the thread that watches */
   atomic_int in_flight;
   size_t scratch; /* bytes of all CPU threads */
   double flops;

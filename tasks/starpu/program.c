@@ -518,6 +518,7 @@ void sl_program_destroy(sl_program *p) {
 sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   if (p->in_flight) return sl_fail(SL_EINVAL, "a step is in flight: wait for it first");
   p->step = *step;
+  atomic_store(&p->number, step->number);
   sl__run_begin(&p->run, p->task, p->graph->n_nodes);
   p->in_flight = 1;
   sl_transfers_record(p->recorder ? step->number : 0);

@@ -6,7 +6,7 @@
 
 char *sl_program_position(const sl_program *p, char *text, size_t n) {
   const int last = atomic_load(&p->run.last);
-  const long long step = (long long)p->step.number;
+  const long long step = (long long)atomic_load(&p->number);
   if (last < 0)
     snprintf(text, n, "step %lld, at its start", step);
   else
