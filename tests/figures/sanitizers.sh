@@ -30,7 +30,8 @@ threads() { # source folder, test...: number of tests that fail
   cd "$top" && rm -rf "$work/tsan"
   echo $failed
 }
-# A run of two ranks that validates, writes checkpoints and metrics, verifies, and is watched: 0, or 1 where it fails.
+# Runs of two ranks that validate, write checkpoints and metrics, verify, and are watched, beside two busy loops, so that
+# the watch looks at other moments each time: 0, or the code of the first one that fails.
 whole_run() ( # source folder
   rm -rf "$work/run" && mkdir -p "$work/run" && cd "$work/run" || exit 1
   "$1/configure" -q --without-cuda CC=clang CFLAGS='-g -O1 -fsanitize=thread' >configure.log 2>&1 &&
@@ -39,18 +40,25 @@ whole_run() ( # source folder
   . "$top/tests/support/command.shlib"
   make_set data 40 20 8 3
   code=0
-  TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp:history_size=4:exitcode=66:halt_on_error=1" OMP_NUM_THREADS=1 $launcher -n 2 "$starling" \
-    train mlp --size hidden=16 --data data --batch 8 --leaves 2 --shards 4 --workers 1 --steps 20 --eval-every 4 --checkpoint-every 5 \
-    --log-every 1 --verify-every 5 --stall-timeout 300 --out run >out 2>&1 || code=$?
+  for _ in 1 2; do sh -c 'while :; do :; done' >/dev/null 2>&1 & loops="${loops-} $!"; done
+  for _ in 1 2 3 4 5 6 7 8; do
+    rm -rf run
+    TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp:history_size=4:exitcode=66:halt_on_error=1" OMP_NUM_THREADS=1 $launcher -n 2 "$starling" \
+      train mlp --size hidden=16 --data data --batch 8 --leaves 2 --shards 4 --workers 1 --steps 20 --eval-every 4 --checkpoint-every 5 \
+      --log-every 1 --verify-every 5 --stall-timeout 300 --out run >out 2>&1 || code=$?
+    [ $code = 0 ] || break
+  done
+  # shellcheck disable=SC2086 # several words
+  kill $loops
   grep -h SUMMARY out | sort | uniq -c >&2
-  [ $code = 0 ] && [ -s run/summary.json ] || { tail -n 20 out >&2; code=1; }
+  [ $code = 0 ] && [ -s run/summary.json ] || { grep -A 14 'WARNING: ThreadSanitizer' out >&2 || tail -n 20 out >&2; code=1; }
   echo $code
 )
 if command -v clang >/dev/null; then
   figure 'ThreadSanitizer: failed tests' "$(threads "$top" runtime/trace/recorder runtime/data/loader runtime/files/checkpoint \
     runtime/exchange/exchange runtime/exchange/mpi runtime/exchange/tree tasks/starpu/exchange tasks/starpu/program \
     runtime/base/activity runtime/base/mapping)"
-  figure 'ThreadSanitizer: a run of two ranks fails' "$(whole_run "$top")"
+  figure 'ThreadSanitizer: runs of two ranks fail' "$(whole_run "$top")"
   # Planted: the loader leaves out a lock; the submission no longer orders its writes before the exchange's reads.
   mkdir "$work/planted" && (cd "$top" && tar -cf - --exclude=./build --exclude=./.git .) | tar -xf - -C "$work/planted"
   sed -i '/snprintf(s->error/ { n; n; s/pthread_mutex_lock(&l->lock);/;/ }' "$work/planted/runtime/data/loader.c"
