@@ -30,8 +30,8 @@ threads() { # source folder, test...: number of tests that fail
   cd "$top" && rm -rf "$work/tsan"
   echo $failed
 }
-# Runs of two ranks that validate, write checkpoints and metrics, verify, and are watched, beside two busy loops, so that
-# the watch looks at other moments each time: 0, or the code of the first one that fails.
+# Runs of two ranks that validate, write checkpoints and metrics, verify, and are watched, beside two busy loops, so
+# that the watch looks at other moments each time: 0, or the code of the first one that fails.
 whole_run() ( # source folder
   rm -rf "$work/run" && mkdir -p "$work/run" && cd "$work/run" || exit 1
   "$1/configure" -q --without-cuda CC=clang CFLAGS='-g -O1 -fsanitize=thread' >configure.log 2>&1 &&
