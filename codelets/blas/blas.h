@@ -3,8 +3,8 @@
  *
  * Each call of OpenBLAS computes one tile of the result on one thread. The sizes of a tile follow from shapes and plan,
  * so the bits depend neither on workers nor on teams. They depend on OpenBLAS's version and on the CPU for which it
- * chose its kernels; the plan names both. A shard or a row block may have other bits than the same rows of a whole
- * call, which own products never have.
+ * chose its kernels; the plan names both. The rows of a shard or of a row block may have other bits than in a call for
+ * all rows; with own products they have the same.
  *
  * R rows (all dimensions but the last), K inputs, N features; images are NHWC, filters [O, kernel, kernel, C]. */
 #ifndef SL_CODELETS_BLAS_H

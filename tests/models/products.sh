@@ -12,20 +12,6 @@ train() { # options
 }
 
 # ---- the same bits
-one_digest() { # name, options of the plan, then machines' options, one quoted word each
-  name=$1 plan=$2 first=
-  shift 2
-  for machine in "$@"; do
-    # shellcheck disable=SC2086
-    train $plan --out run $machine
-    [ $code = 0 ] || { not_ok "$name, $machine"; continue; }
-    if [ -z "$first" ]; then
-      rm -rf reference && mv run reference
-      first=1
-      ok "$name, $machine (the reference)"
-    else check "$name, $machine" same_state reference run; fi
-  done
-}
 gpt2='gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4'
 one_digest gpt2 "$gpt2" '--sched lws --workers 1' '--sched dmdas --workers 2' '--workers 1 --threads-per-worker 2' \
   '--micro-batches 2' '--recompute block'
