@@ -29,7 +29,7 @@ typedef struct sl_tiles {
   int64_t columns;  /* columns of a matrix product that are computed at once */
   int64_t elements; /* elements per tile of elementwise work and reductions */
   int blocks;       /* products of bf16 add up by blocks, not by pairs (product.h under codelets/kernels) */
-  int blas;         /* linear layers and convolutions in fp32 use OpenBLAS (blas.h under codelets/blas) */
+  int blas;         /* linear layers and convolutions in fp32 use OpenBLAS (blas.h under codelets/products) */
 } sl_tiles;
 #define SL_TILES_DEFAULT ((sl_tiles){.columns = 256, .elements = 16384})
 

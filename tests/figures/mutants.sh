@@ -3,7 +3,7 @@
 # applied to a copy of the tree, built, and must be caught by the test that its entry names. A mutant that no test
 # catches fails the figure, and so does one that does not compile. tests/sources/mutants.sh keeps the lists in step with
 # the sources.
-#   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
+#   MUTANTS=codelets/products/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
 # EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants whose test is in
 # tests/device are left out. JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300);
 # one that hangs has noticed, too.

@@ -34,10 +34,10 @@ codelets: runtime/base runtime/numbers tasks/graph
 codelets/kernels: codelets runtime/base runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
-codelets/blas: codelets runtime/base runtime/processors tasks/graph
-codelets/layers: codelets codelets/blas codelets/kernels
+codelets/layers: codelets codelets/kernels
 codelets/losses: codelets codelets/kernels tasks/graph
 codelets/optimizers: codelets codelets/kernels
+codelets/products: codelets codelets/kernels runtime/base runtime/processors tasks/graph
 models: codelets runtime/base runtime/data tasks/graph
 models/data: models runtime/base runtime/data runtime/text
 models/networks: models

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
+#include "codelets/products/blas.h"
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
+#include "codelets/products/blas.h"
 #include "runtime/processors/team.h"
 
 /* All of these sizes decide bits. */

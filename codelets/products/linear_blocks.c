@@ -4,7 +4,7 @@
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
-#include "codelets/layers/by_blocks.h"
+#include "codelets/products/by_blocks.h"
 
 #ifdef SL_STORE_BF16
 

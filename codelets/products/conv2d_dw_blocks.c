@@ -6,7 +6,7 @@
  * the panel with strips of 32 filters of the transposed dy. It adds up one chunk of lines (rows of outputs) after the
  * other. */
 #include "codelets/attributes.h"
-#include "codelets/layers/by_blocks.h"
+#include "codelets/products/by_blocks.h"
 
 #ifdef SL_STORE_BF16
 

@@ -8,7 +8,7 @@
 #include "codelets/kernels/blas_cuda.h"
 #include "codelets/kernels/conv2d_sizes.h"
 #include "codelets/kernels/product_cuda.h"
-#include "codelets/layers/conv2d_blocks.h"
+#include "codelets/products/conv2d_blocks.h"
 
 namespace {
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

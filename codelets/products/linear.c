@@ -11,10 +11,10 @@
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
-#include "codelets/layers/by_blocks.h"
+#include "codelets/products/blas.h"
+#include "codelets/products/by_blocks.h"
 
 SL_KERNEL_DECLARE(linear);
 SL_KERNEL_DECLARE(linear_dx);

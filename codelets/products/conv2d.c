@@ -15,12 +15,12 @@
  * conv2d_dx, pairs of pixels of a row for conv2d_dw. An odd last number is paired with zero. Sums are rounded when they
  * are complete. */
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
 #include "codelets/kernels/conv2d_sizes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
-#include "codelets/layers/by_blocks.h"
-#include "codelets/layers/conv2d_blocks.h"
+#include "codelets/products/blas.h"
+#include "codelets/products/by_blocks.h"
+#include "codelets/products/conv2d_blocks.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
+#include "codelets/products/blas.h"
 #include "runtime/processors/team.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "codelets/attributes.h"
-#include "codelets/blas/blas.h"
+#include "codelets/products/blas.h"
 #include "runtime/base/time.h"
 #include "runtime/processors/team.h"
 #include "tasks/graph/storage.h"
