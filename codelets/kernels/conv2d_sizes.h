@@ -1,6 +1,6 @@
 /* Scratch memory of the fast CUDA kernels of convolutions. They write the pixels under the taps of some windows to the
  * rows of a matrix; the images themselves are the matrix of a 1 x 1 convolution without a stride. For conv2d_cuda.cu
- * and the rules of scratch memory in conv2d.c. */
+ * and the rules of scratch memory in conv2d.c and conv2d_dw.c. */
 #ifndef SL_CONV2D_SIZES_H
 #define SL_CONV2D_SIZES_H
 

@@ -1,5 +1,5 @@
 /* Sizes and scratch memory of linear layers and of conv2d_dw if products of bf16 are summed by blocks. linear_blocks.c
- * and conv2d_dw_blocks.c use them, and so do the scratch rules of linear.c and conv2d.c. */
+ * and conv2d_dw_blocks.c use them, and so do the scratch rules of linear.c and conv2d_dw.c. */
 #ifndef SL_BY_BLOCKS_H
 #define SL_BY_BLOCKS_H
 

@@ -1,192 +1,24 @@
 /* conv2d: y[b, i, j, o] = bias[o] + sum over (r, s, c) of x[b, i stride + r - pad, j stride + s - pad, c] w[o, r, s,
- * c], and its gradients. Images are NHWC, filters [O, kernel, kernel, C].
+ * c], and conv2d_dx, its gradient by x. Images are NHWC, filters [O, kernel, kernel, C].
  *
  * The convolutions are direct, without im2col. A register tile (product.h) takes up to 14 neighbouring pixels and two
- * vectors of output channels. A table of offsets finds the taps in a copy of a few image rows, which has zeros around
- * them and stays in the cache. The gradient by x is a convolution of dy with the rotated filters. Each phase of the
- * stride has a convolution of its own, so that inserted zeros are never multiplied. The gradient by w sums over pixels,
- * with the taps as rows of the tile.
+ * vectors of output channels. A table of offsets finds the taps (conv2d_view.h). The gradient by x is a convolution of
+ * dy with the rotated filters. Each phase of the stride has a convolution of its own, so that inserted zeros are never
+ * multiplied. conv2d_dw.c has the gradient by the filters.
  *
- * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over the image, and a list
- * of taps. The grid is divided into blocks of about SL_CONV2D_BLOCK output pixels: several images, one image, or some
- * rows of an image.
- *
- * In bf16, the contraction takes its numbers by pairs (sl_walk in weights.h): pairs of channels for conv2d and
- * conv2d_dx, pairs of pixels of a row for conv2d_dw. An odd last number is paired with zero. Sums are rounded when they
- * are complete. */
-#include "codelets/attributes.h"
-#include "codelets/kernels/conv2d_sizes.h"
+ * In bf16, the contraction takes its numbers by pairs of channels (sl_walk in weights.h). An odd last number is paired
+ * with zero. Sums are rounded when they are complete. */
 #include "codelets/kernels/product_sizes.h"
-#include "codelets/kernels/weights.h"
 #include "codelets/products/blas.h"
-#include "codelets/products/by_blocks.h"
-#include "codelets/products/conv2d_blocks.h"
+#include "codelets/products/conv2d_view.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);
-SL_KERNEL_DECLARE(conv2d_dw);
 
 enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST };
 
-/* A filter tap: its offset from an output's first tap (in rows and columns of the padded source), and its number among
- * the kernel^2 positions. */
-typedef struct tap {
-  int32_t row, column, position;
-} tap;
-
-typedef struct view {
-  sl_walk walk;
-  const sl_real *x;
-  sl_dtype dtype;     /* of x; scratch rules know it from here alone */
-  int64_t B, H, W, C; /* the source */
-  int64_t stride;
-  int64_t top, left; /* zeros before the first row and column (negative: rows and columns left out) */
-  int64_t OH, OW;    /* the grid */
-  int64_t taps;
-  tap *tap;
-  int64_t reach_row, reach_column; /* largest tap row and column */
-  int64_t group;                   /* channels that belong together */
-  int64_t pixel;                   /* numbers from pixel to pixel in the memory that products read */
-  int direct;                      /* products read the source itself */
-  sl_conv2d_blocks blocks;
-} view;
-
-typedef struct box {
-  int64_t image, images, row, rows, column, columns;
-} box;
-
-/* Addresses of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap, counted
- * in numbers: floats or, in pairs, sl_bf16. */
-typedef struct source {
-  const void *base;
-  int64_t row_step, image_step;
-} source;
-
-static int64_t number_bytes(sl_walk w) { return (int64_t)sizeof(float) / w.unit; }
-static const void *number_at(sl_walk w, const void *base, int64_t i) {
-  return (const char *)base + i * number_bytes(w);
-}
-
-/* ---- views ------------------------------------------------------------------------------------------------------- */
-
-static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
-  return (size + 2 * a->pad - a->kernel) / a->stride + 1;
-}
-
-/* How many numbers take the space of a float in the memory that products read. */
-static int64_t float_numbers(const view *v) { return v->group > 1 ? v->walk.unit : 1; }
-
-/* Computes the remaining fields from source, stride, grid, taps, top, left and group. in_order: outputs are contiguous
- * in memory. A scratch rule does not know how the kernel takes its numbers, so for bf16 it computes the largest
- * sizes. */
-static void view_finish(view *v, int in_order) {
-  const sl_walk w = v->walk;
-  const int known = v->dtype == SL_F32 || w.group > 1;
-  const int64_t unit = float_numbers(v);
-  int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1,
-          channels = sl_round_up(v->C, v->group);
-  int clash = !known || sl_stride_clashes(v->stride * channels / unit);
-  v->direct = known && !sl_walk_widens(w) && !clash && v->C == channels && v->top == 0 && v->left == 0 &&
-              span <= v->W && height <= v->H;
-  v->pixel = clash ? channels + 16 * unit : channels;
-  if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H &&
-      v->OW == v->W) { /* a product of matrices: one long row of pixels */
-    v->W = v->OW = v->B * v->H * v->W;
-    v->B = v->H = v->OH = 1;
-  }
-  v->blocks = sl_conv2d_blocks_of(v->B, v->OH, v->OW, v->taps);
-}
-
-static int64_t view_blocks(const view *v) { return sl_conv2d_blocks_count(&v->blocks); }
-
-static box view_box(const view *v, int64_t i) {
-  const sl_conv2d_blocks *g = &v->blocks;
-  int64_t column = i % g->columns, row = i / g->columns % g->rows, image = i / g->columns / g->rows;
-  box b = {.image = sl_piece(v->B, g->images, image),
-           .row = sl_piece(v->OH, g->rows, row),
-           .column = sl_piece(v->OW, g->columns, column)};
-  b.images = sl_piece(v->B, g->images, image + 1) - b.image;
-  b.rows = sl_piece(v->OH, g->rows, row + 1) - b.row;
-  b.columns = sl_piece(v->OW, g->columns, column + 1) - b.column;
-  return b;
-}
-
-static int64_t padded_rows(const view *v, int64_t rows) { return (rows - 1) * v->stride + v->reach_row + 1; }
-static int64_t padded_columns(const view *v, int64_t n) { return (n - 1) * v->stride + v->reach_column + 1; }
-static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded_columns(v, v->OW) * v->pixel; }
-
-/* Number of floats in the padded copy of the largest block; 0: products read the source itself. */
-static int64_t block_floats(const view *v) {
-  return v->direct ? 0
-                   : sl_tiles_of(v->B, v->blocks.images) * padded_rows(v, sl_tiles_of(v->OH, v->blocks.rows)) *
-                         padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * (v->pixel / float_numbers(v));
-}
-
-static void copy_numbers(sl_walk w, int64_t n, const sl_real *from, void *to) {
-  if (sl_walk_widens(w))
-    sl_widen(n, from, to);
-  else
-    memcpy(to, from, (size_t)n * sizeof *from);
-}
-
-/* Returns the block's pixels: in place, or copied into `to` with a border of zeros. */
-static source view_source(const view *v, const box *b, float *to) {
-  const sl_walk walk = v->walk;
-  const int64_t bytes = number_bytes(walk);
-  if (v->direct)
-    return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
-                    v->H * v->W * v->C};
-  int64_t rows = padded_rows(v, b->rows), columns = padded_columns(v, b->columns), step = columns * v->pixel;
-  int64_t first = b->column * v->stride - v->left; /* the source's column under the copy's first */
-  int64_t from = sl_min64(sl_max64(0, -first), columns), end = sl_max64(from, sl_min64(columns, v->W - first));
-  for (int64_t image = 0; image < b->images; image++)
-    for (int64_t row = 0; row < rows; row++) {
-      int64_t h = b->row * v->stride + row - v->top;
-      char *line = (char *)to + (image * rows + row) * step * bytes;
-      if (h < 0 || h >= v->H || from == end) {
-        memset(line, 0, (size_t)(step * bytes));
-        continue;
-      }
-      const sl_real *x = v->x + (((b->image + image) * v->H + h) * v->W + first + from) * v->C;
-      memset(line, 0, (size_t)(from * v->pixel * bytes));
-      if (v->pixel == v->C) copy_numbers(walk, (end - from) * v->C, x, line + from * v->pixel * bytes);
-      for (int64_t w = from; w < end && v->pixel > v->C; w++) {
-        char *at = line + w * v->pixel * bytes;
-        copy_numbers(walk, v->C, x + (w - from) * v->C, at);
-        if (v->C % v->group) memset(at + v->C * bytes, 0, (size_t)bytes); /* completes the last pair */
-      }
-      memset(line + end * v->pixel * bytes, 0, (size_t)((columns - end) * v->pixel * bytes));
-    }
-  return (source){to, step, rows * step};
-}
-
 /* How many channels a contraction over channels takes together: 2 in pairs, else 1. */
 static int64_t group_of(sl_dtype dtype) { return dtype == SL_F32 ? 1 : 2; }
-
-/* The convolution's own view of x, for conv2d and conv2d_dw (group 1). tap may be NULL (sizes only). */
-static view view_forward(const sl_call *c, const sl_array *x, int64_t group, tap *taps) {
-  const sl_conv2d_attr *a = c->attr;
-  view v = {.walk = sl_walk_of(&c->tiles),
-            .x = x->data,
-            .dtype = x->dtype,
-            .B = x->shape.dim[0],
-            .H = x->shape.dim[1],
-            .W = x->shape.dim[2],
-            .C = x->shape.dim[3],
-            .group = group,
-            .stride = a->stride,
-            .top = a->pad,
-            .left = a->pad,
-            .taps = (int64_t)a->kernel * a->kernel,
-            .tap = taps,
-            .reach_row = a->kernel - 1,
-            .reach_column = a->kernel - 1};
-  v.OH = grid_of(v.H, a), v.OW = grid_of(v.W, a);
-  for (int32_t r = 0; taps && r < a->kernel; r++)
-    for (int32_t s = 0; s < a->kernel; s++) taps[r * a->kernel + s] = (tap){r, s, r * a->kernel + s};
-  view_finish(&v, 1);
-  return v;
-}
 
 /* The taps of dx at rows = phase (mod stride). Output row i of dy reaches input row i stride + r - pad, so the offsets
  * of dy's rows are (phase + pad - r) / stride. Returns the number of taps, and the smallest and the largest offset. */
@@ -256,9 +88,6 @@ typedef struct job {
   int64_t column_step, line_step, image_step; /* of y */
 } job;
 
-static size_t taps_bytes(const sl_conv2d_attr *a) {
-  return sl_float_bytes((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
-}
 static int64_t groups_of(const view *v) { return sl_tiles_of(v->C, v->group); }
 static int64_t pieces_of(const view *v) { return sl_conv2d_pieces(v->taps, groups_of(v), SL_PRODUCT_DEPTH / v->group); }
 
@@ -444,224 +273,11 @@ sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
   return SL_OK;
 }
 
-/* ---- conv2d_dw --------------------------------------------------------------------------------------------------- */
-
-typedef struct dw_job {
-  const sl_call *c;
-  view v;
-  int64_t kernel, O, width; /* all filters; of a tile */
-} dw_job;
-
-/* Scratch memory of a thread, in floats. */
-typedef struct dw_scratch {
-  int64_t copy, sum, bias, tail, at, turned, all;
-} dw_scratch;
-enum { TURN = 256 }; /* sums transposed at once */
-
-/* Number of filters in a tile. Each tile packs x and dy anew, so a tile should be wide, but its sums [K][width] must
- * stay in the cache. A team gets some tiles for each thread. */
-static int64_t dw_width(int64_t filters, int64_t K, int threads) {
-  enum { KEPT = 131072, MOST = 256 }; /* floats: half of a cache of 1 MB; filters */
-  const int64_t kept = sl_max64(1, KEPT / K / WIDEST) * WIDEST;
-  const int64_t given = sl_round_up(threads > 1 ? sl_tiles_of(filters, 4) : filters, WIDEST);
-  return sl_min64(MOST, sl_min64(kept, given));
-}
-
-/* In bf16 the copy of a row holds each pixel together with the pixel that the next output reads at the same tap. If the
- * row has an odd number of outputs, the pixels of the last one follow, each paired with zero. A kernel of one tap needs
- * no more than one pair for two outputs. */
-static int dw_packs(const view *v) { return v->taps == 1 && v->top == 0 && v->left == 0; }
-static int64_t dw_row_pixels(const view *v, int64_t columns) {
-  return dw_packs(v) ? sl_round_up(columns, 2) : padded_columns(v, columns) + v->reach_column + 1;
-}
-
-static dw_scratch dw_layout(const view *v, int64_t width) {
-  dw_scratch s = {0};
-  const sl_conv2d_blocks *g = &v->blocks;
-  const int64_t images = sl_tiles_of(v->B, g->images), rows = sl_tiles_of(v->OH, g->rows),
-                columns = sl_tiles_of(v->OW, g->columns), narrow = v->dtype != SL_F32,
-                copy = narrow ? images * padded_rows(v, rows) * dw_row_pixels(v, columns) * v->pixel : block_floats(v),
-                steps = images * rows * sl_round_up(columns, 1 + narrow);
-  s.copy = 0;
-  s.sum = s.copy + sl_round_up(copy, 16);
-  s.bias = s.sum + v->taps * v->C * width;
-  s.tail = s.bias + sl_round_up(width, 16);
-  s.at = s.tail + steps * WIDEST;
-  s.turned = s.at + sl_round_up(steps, 16);
-  s.all = s.turned + WIDEST * TURN;
-  return s;
-}
-
-/* A block in the form that products take: the offset in floats at which the numbers of each step begin, and the number
- * of steps. */
-typedef struct dw_block {
-  box b;
-  source x;
-  int64_t steps;
-} dw_block;
-
-#ifdef SL_STORE_BF16
-/* The pixel of the padded image at that row and column; NULL: a zero. */
-static const sl_real *pixel_at(const view *v, int64_t image, int64_t row, int64_t column) {
-  row -= v->top, column -= v->left;
-  if (row < 0 || row >= v->H || column < 0 || column >= v->W) return NULL;
-  return v->x + ((image * v->H + row) * v->W + column) * v->C;
-}
-
-/* Copies a row of the padded image for n outputs from column `first` on, with taps. */
-static void dw_copy_row(const view *v, sl_walk walk, int64_t image, int64_t row, int64_t first, int64_t n, float *to) {
-  const int64_t columns = padded_columns(v, n), last = (n - 1) * v->stride;
-  for (int64_t w = 0; w < columns; w++, to += v->pixel) {
-    const sl_real *pixel = pixel_at(v, image, row, first + w);
-    if (sl_walk_paired(walk))
-      sl_pack_group(walk, pixel, w + v->stride < columns ? pixel_at(v, image, row, first + w + v->stride) : NULL, v->C,
-                    v->C, to, 0);
-    else
-      sl_pack_line(pixel ? v->C : 0, v->C, pixel, to);
-  }
-  for (int64_t w = last; n % 2 && w < columns; w++, to += v->pixel) {
-    const sl_real *pixel = sl_walk_paired(walk) ? pixel_at(v, image, row, first + w) : NULL;
-    if (sl_walk_paired(walk))
-      sl_pack_group(walk, pixel, NULL, v->C, v->C, to, 0);
-    else
-      memset(to, 0, (size_t)v->C * sizeof *to);
-  }
-}
-
-static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *at) {
-  const sl_walk walk = v->walk;
-  dw_block k = {.b = view_box(v, number)};
-  const box *b = &k.b;
-  const int64_t rows = padded_rows(v, b->rows), groups = sl_walk_groups(walk, b->columns),
-                first = b->column * v->stride;
-  k.x.row_step = dw_row_pixels(v, b->columns) * v->pixel, k.x.image_step = rows * k.x.row_step, k.x.base = copy;
-  for (int64_t image = 0; image < b->images; image++)
-    for (int64_t row = 0; row < rows; row++) {
-      float *to = copy + image * k.x.image_step + row * k.x.row_step;
-      if (!dw_packs(v))
-        dw_copy_row(v, walk, b->image + image, b->row * v->stride + row, first, b->columns, to);
-      else if (row % v->stride == 0)
-        sl_pack_rows(walk, b->columns, v->C, pixel_at(v, b->image + image, b->row * v->stride + row, first),
-                     v->stride * v->C, v->C, to, v->pixel);
-    }
-  for (int64_t image = 0; image < b->images; image++)
-    for (int64_t i = 0; i < b->rows; i++)
-      for (int64_t g = 0; g < groups; g++)
-        for (int64_t step = 0; step < walk.steps; step++) {
-          /* The pixel whose number comes first: in floats, the second pixel of the pair. */
-          const int64_t column = 2 * g + (sl_walk_widens(walk) && step == 0), odd = 2 * g + 1 == b->columns;
-          int64_t pixel = column * v->stride;
-          if (dw_packs(v))
-            pixel = g * walk.steps + step;
-          else if (odd && step == 0)
-            pixel = padded_columns(v, b->columns);
-          at[k.steps++] =
-              (int32_t)(image * k.x.image_step + i * v->stride * k.x.row_step + pixel * v->pixel) * (int32_t)walk.unit;
-        }
-  return k;
-}
-#else
-static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *at) {
-  dw_block k = {.b = view_box(v, number)};
-  const box *b = &k.b;
-  k.x = view_source(v, b, copy);
-  for (int64_t image = 0; image < b->images; image++)
-    for (int64_t i = 0; i < b->rows; i++)
-      for (int64_t column = 0; column < b->columns; column++)
-        at[k.steps++] =
-            (int32_t)(image * k.x.image_step + i * v->stride * k.x.row_step + column * v->stride * v->pixel);
-  return k;
-}
-#endif
-
-/* Adds the sums [K][width] of `n` filters to dw, or overwrites dw. */
-static void dw_finish(const float *sum, int64_t width, int64_t n, int64_t K, float *turned, float *dw, int add) {
-  for (int64_t o = 0; o < n; o += SL_LANES)
-    for (int64_t k = 0; k < K; k += TURN) {
-      int64_t rows = sl_min64(TURN, K - k), filters = sl_min64(SL_LANES, n - o);
-      SL_SHARED(transpose)(rows, filters, sum + k * width + o, width, turned, TURN);
-      for (int64_t f = 0; f < filters; f++) {
-        float *restrict to = dw + (o + f) * K + k;
-        const float *restrict from = turned + f * TURN;
-        if (add)
-          for (int64_t i = 0; i < rows; i++) to[i] += from[i];
-        else
-          memcpy(to, from, (size_t)rows * sizeof *to);
-      }
-    }
-}
-
-static void weight_gradient(void *arg, int64_t tile, int thread) {
-  const dw_job *j = arg;
-  const sl_call *c = j->c;
-  const view *v = &j->v;
-  const sl_walk walk = v->walk;
-  sl_range filters = sl_tile_range(tile, j->width, c->out[0].shape.dim[0]);
-  int64_t n = filters.to - filters.from, K = v->taps * v->C;
-  dw_scratch s = dw_layout(v, j->width);
-  float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
-  int32_t *at = (int32_t *)(memory + s.at);
-  /* Taps whose channels are contiguous are rows of one tile: the taps of a kernel row, unless the pixels were
-   * spread. */
-  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C, pieces = sl_walk_strips(walk, run);
-  memset(bias, 0, (size_t)n * sizeof *bias);
-  for (int64_t number = 0; number < view_blocks(v); number++) {
-    const dw_block block = dw_prepare(v, number, memory + s.copy, at);
-    const box *b = &block.b;
-    const int64_t lines = b->images * b->rows, pixels = lines * b->columns;
-    const sl_real *dy = (const sl_real *)c->in[0].data + ((b->image * v->OH + b->row) * v->OW + b->column) * j->O +
-                        c->out[0].row0 + filters.from;
-    for (int64_t o = 0; o < n; o += PANEL) {
-      int64_t columns = sl_min64(PANEL, n - o), row = PANEL;
-      const float *panel = tail;
-      if (sizeof *dy < sizeof *tail || columns % SL_LANES) { /* vectors would read past the last pixel */
-        const int64_t steps = block.steps / sl_max64(1, lines);
-        for (int64_t line = 0; line < lines; line++)
-          sl_pack_rows(walk, b->columns, columns, dy + o + line * b->columns * j->O, j->O, PANEL,
-                       tail + line * steps * PANEL, PANEL);
-      } else {
-        panel = (const float *)(const void *)(dy + o), row = j->O;
-      }
-      if (c->n_out > 1) sl_add_columns(pixels, columns, dy + o, j->O, bias + o);
-      for (int64_t t = 0; t < v->taps; t += run_taps)
-        for (int64_t piece = 0; piece < pieces; piece++) {
-          int64_t k = sl_walk_strip(walk, run, piece), m = sl_walk_strip(walk, run, piece + 1) - k;
-          const int64_t from = v->tap[t].row * block.x.row_step + v->tap[t].column * v->pixel + k;
-          sl_walk_product(walk, m, sl_round_up(columns, SL_LANES), block.steps, (const float *)block.x.base + from,
-                          walk.unit, at, panel, row, sum + (t * v->C + k) * j->width + o, j->width, NULL, number > 0,
-                          NULL);
-        }
-    }
-  }
-  dw_finish(sum, j->width, n, K, memory + s.turned, (float *)c->out[0].data + filters.from * K, c->accumulate & 1);
-  if (c->n_out > 1) {
-    float *db = (float *)c->out[1].data + filters.from;
-    for (int64_t o = 0; o < n; o++) db[o] = c->accumulate & 2 ? db[o] + bias[o] : bias[o];
-  }
-}
-
-sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
-#ifdef SL_STORE_BF16
-  if (c->tiles.blocks) return SL_KERNEL(conv2d_dw_blocks)(c);
-#else
-  if (c->tiles.blas) return sl__conv2d_dw_blas(c);
-#endif
-  const sl_conv2d_attr *a = c->attr;
-  dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3]};
-  j.v = view_forward(c, &c->in[1], 1, NULL);
-  j.width = dw_width(c->out[0].shape.dim[0], j.v.taps * j.v.C, c->team->threads);
-  j.v = view_forward(c, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
-  sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], j.width), weight_gradient, &j);
-  return SL_OK;
-}
-
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(conv2d);
 SL_CUDA_DECLARE(conv2d_dx);
-SL_CUDA_DECLARE(conv2d_dw);
 SL_CUDA_DECLARE(conv2d_fast);
 SL_CUDA_DECLARE(conv2d_dx_fast);
-SL_CUDA_DECLARE(conv2d_dw_fast);
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
@@ -688,16 +304,6 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
-/* dy must have the shape of conv2d's result on images [B, height, width, ...]. */
-static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
-  if (dy->ndim == 4 && a->kernel >= 1 && a->stride >= 1 && dy->dim[1] == grid_of(a->height, a) &&
-      dy->dim[2] == grid_of(a->width, a))
-    return SL_OK;
-  char text[SL_SHAPE_TEXT];
-  return sl_fail(SL_ESHAPE, "gradient %s is not that of a convolution of %dx%d images by kernel %d, stride %d, pad %d",
-                 sl_shape_text(dy, text, sizeof text), a->height, a->width, a->kernel, a->stride, a->pad);
-}
-
 static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
   SL_TRY(weights_check(in, n_in));
@@ -708,21 +314,6 @@ static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int 
     return sl_fail(SL_ESHAPE, "filters %s do not fit the gradient %s: expects one for each channel",
                    sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, dy, sizeof dy));
   out[0].shape = SL_SHAPE(in[0]->shape.dim[0], a->height, a->width, in[1]->shape.dim[3]);
-  return SL_OK;
-}
-
-static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  SL_TRY(weights_check(in, n_in));
-  const sl_conv2d_attr *a = attr;
-  SL_TRY(check_gradient(a, &in[0]->shape));
-  const sl_shape *x = &in[1]->shape;
-  char text[SL_SHAPE_TEXT];
-  if (x->ndim != 4 || x->dim[0] != in[0]->shape.dim[0] || x->dim[1] != a->height || x->dim[2] != a->width)
-    return sl_fail(SL_ESHAPE, "expects images [%lld, %d, %d, C], got %s", (long long)in[0]->shape.dim[0], a->height,
-                   a->width, sl_shape_text(x, text, sizeof text));
-  out[0].shape = SL_SHAPE(in[0]->shape.dim[3], a->kernel, a->kernel, x->dim[3]);
-  out[0].scope = SL_SCOPE_WHOLE;
-  if (n_out > 1) out[1].shape = SL_SHAPE(in[0]->shape.dim[3]), out[1].scope = SL_SCOPE_WHOLE;
   return SL_OK;
 }
 
@@ -737,13 +328,6 @@ static void cost(const sl_call *c, sl_cost *cost) {
 static void cost_dx(const sl_call *c, sl_cost *cost) {
   const sl_conv2d_attr *a = c->attr;
   cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape) * a->kernel * a->kernel * (double)c->out[0].shape.dim[3];
-  cost->bytes = weights_bytes(c);
-}
-
-static void cost_dw(const sl_call *c, sl_cost *cost) {
-  double pixels = (double)sl_shape_count(&c->in[0].shape) / (double)sl_max64(1, c->in[0].shape.dim[3]);
-  cost->flops = 2 * pixels * (double)sl_shape_count(&c->out[0].shape);
-  if (c->n_out > 1) cost->flops += pixels * (double)c->out[0].shape.dim[0];
   cost->bytes = weights_bytes(c);
 }
 
@@ -774,13 +358,6 @@ static size_t scratch_dx(const sl_call *c) {
   return shared_bytes(a, most_numbers(&c->in[0], most_taps(a)), c->out[0].shape.dim[3]) + most;
 }
 
-static size_t scratch_dw(const sl_call *c) {
-  if (sl_by_blas(c)) return sl__conv2d_dw_blas_scratch(c);
-  if (sl_by_blocks(c)) return sl_conv2d_dw_blocks_of(c, 1).bytes;
-  view v = view_forward(c, &c->in[1], 1, NULL);
-  return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
-}
-
 /* CUDA: the sums of a result in bf16; filters and bias, copied together if they lie in several parts; the parts of
  * products. */
 static size_t round_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -804,20 +381,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
     }
   return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
 }
-static size_t scratch_dw_cuda(const sl_call *c) {
-  const view v = view_forward(c, &c->in[1], 1, NULL);
-  const int64_t n = c->out[0].shape.dim[0];
-  const size_t products = sl_cuda_product_bytes(n, v.taps * v.C, (int)view_blocks(&v), c->accumulate & 1);
-  const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), n) : 0;
-  return products > sums ? products : sums;
-}
-
 /* The fast kernels: the first two as above, and what conv2d_sizes.h says. */
-static size_t fast_bytes(const sl_call *c, const view *v, int64_t result) {
-  const sl_conv2d_attr *a = c->attr;
-  const int64_t number = (int64_t)sl_dtype_bytes(c->in[0].dtype), windows = v->B * v->OH * v->OW;
-  return sl_conv2d_scratch_of(a->kernel, a->stride, a->pad, v->taps, v->C, windows, number, result).all;
-}
 static size_t scratch_fast(const sl_call *c) {
   const view v = view_forward(c, &c->in[0], 1, NULL);
   return round_up(weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0)) +
@@ -834,13 +398,6 @@ static size_t scratch_dx_fast(const sl_call *c) {
     }
   return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
 }
-static size_t scratch_dw_fast(const sl_call *c) {
-  const view v = view_forward(c, &c->in[1], 1, NULL);
-  const size_t matrix = fast_bytes(c, &v, 0);
-  const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), c->out[0].shape.dim[0]) : 0;
-  return matrix > sums ? matrix : sums;
-}
-
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   weights_gradient(graph, node, dout[0], need, din, &sl_op_conv2d_dx, &sl_op_conv2d_dw);
 }
@@ -882,24 +439,6 @@ const sl_operation sl_op_conv2d_dx = {
     .fast = 1,
     .all_in = 2,
 };
-const sl_operation sl_op_conv2d_dw = {
-    .name = "conv2d_dw",
-    .attr_bytes = sizeof(sl_conv2d_attr),
-    .shape = shape_dw,
-    .cost = cost_dw,
-    .scratch = scratch_dw,
-    .scratch_cuda = scratch_dw_cuda,
-    .scratch_fast = scratch_dw_fast,
-    .cpu = SL_KERNELS(conv2d_dw),
-    .cpu_bf16 = SL_KERNELS_BF16(conv2d_dw),
-    .pairs = 1,
-    .cuda = SL_CUDA_KERNEL(conv2d_dw),
-    .cuda_fast = SL_CUDA_KERNEL(conv2d_dw_fast),
-    .cuda_bf16 = 1,
-    .fast = 1,
-    .map_out = 1 | 2,
-};
-
 sl_value sl_conv2d_init(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride,
                         int pad, int bias, const sl_layer_init *init) {
   const sl_value_info *info = sl_graph_value(graph, x);

@@ -1,9 +1,9 @@
-/* Convolution on a GPU; computes the same as conv2d.c, with the same order of sums. The factors of the exact products
- * (product_cuda.h) read a pixel's taps from the image itself. Zeros around the image are terms of a chain, as on the
- * CPU. The gradient by x is one product for each phase of the stride. The fast kernels use cuBLAS for the products. T
- * is the type of activations and filters, float or sl_bf16. In bf16, exact products take numbers by pairs: pairs of
- * channels within a tap or, in conv2d_dw, pairs of pixels within a row of a block. A zero completes an odd number of
- * them. */
+/* Convolution on a GPU; computes the same as conv2d.c and conv2d_dw.c, with the same order of sums. The factors of the
+ * exact products (product_cuda.h) read a pixel's taps from the image itself. Zeros around the image are terms of a
+ * chain, as on the CPU. The gradient by x is one product for each phase of the stride. The fast kernels use cuBLAS for
+ * the products. T is the type of activations and filters, float or sl_bf16. In bf16, exact products take numbers by
+ * pairs: pairs of channels within a tap or, in conv2d_dw, pairs of pixels within a row of a block. A zero completes an
+ * odd number of them. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/blas_cuda.h"
 #include "codelets/kernels/conv2d_sizes.h"
