@@ -9,9 +9,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdint.h>
 #include <time.h>
 
-enum { POLLS = 16 }; /* MPICH lets go of its lock between them, which it keeps while this sleeps */
+enum {
+  POLLS = 16,          /* MPICH lets go of its lock between them, which it keeps while this sleeps */
+  POLLING_NS = 30000,  /* a worker that used less processor time since its last rest had no task */
+  SHORTEST_NS = 30000, /* doubled for each rest in a row; the system adds some 50 us */
+  DOUBLINGS = 4        /* at most: half a millisecond */
+};
 
 struct starpu_conf;
 
@@ -30,12 +36,31 @@ __attribute__((constructor)) static void find(void) {
   at_progress = (int (*)(unsigned (*)(void *), void *))dlsym(RTLD_NEXT, "starpu_progression_hook_register");
 }
 
-/* For as short as the system can: some 50 us. */
-static void rest(void) {
-  const struct timespec pause = {.tv_nsec = 1};
+static void nap(long ns) {
+  const struct timespec pause = {.tv_nsec = ns};
   const int error = errno;
   nanosleep(&pause, NULL);
   errno = error;
+}
+
+/* For as short as the system can: some 50 us. */
+static void rest(void) { nap(1); }
+
+static int64_t used_ns(void) { /* processor time of the calling thread */
+  struct timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+}
+
+/* A worker without a task rests twice as long each time, up to half a millisecond: waking costs several microseconds,
+ * which dozens of idle workers would take from threads that compute. One that has computed since begins anew. (Threads
+ * that wait for messages do not: an exchange over TCP would take three times as long.) */
+static void rest_longer(void) {
+  static _Thread_local int64_t woke_ns;
+  static _Thread_local int rests;
+  rests = used_ns() - woke_ns < POLLING_NS ? rests + 1 : 0;
+  nap(rests == 0 ? 1 : SHORTEST_NS << (rests < DOUBLINGS ? rests : DOUBLINGS));
+  woke_ns = used_ns();
 }
 
 /* Whatever waits in a loop of its own: Starling's exchange, OpenBLAS, OpenMP. */
@@ -55,7 +80,7 @@ unsigned ucp_worker_progress(void *worker) {
 
 static unsigned give_way(void *arg) {
   (void)arg;
-  rest();
+  rest_longer();
   return 0;
 }
 
@@ -64,7 +89,7 @@ static unsigned give_way(void *arg) {
 static unsigned give_way_at_times(void *arg) {
   static _Thread_local unsigned calls;
   (void)arg;
-  if (++calls % POLLS == 0) rest();
+  if (++calls % POLLS == 0) rest_longer();
   return 0;
 }
 
