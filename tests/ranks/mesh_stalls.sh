@@ -15,12 +15,12 @@ echo "# SEED=$seed"
 draw() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); drawn=$((seed / 65536 % $1)); } # from 0 to $1 - 1
 ms() { echo $(($(date +%s%N) / 1000000)); }
 gone() { ! kill -0 "$1" 2>/dev/null; }
-patience=$((4 + 2 * $(pace)))
 layer="for layer '[a-z0-9._]+' between"
 named() { [ $code = 76 ] && grep -qE "nothing has (moved|been heard) for .* (waits for|of) rank $rank \\(" err; }
 has_begun() { has_lines a/metrics.jsonl 3 || ! kill -0 "$job" 2>/dev/null; }
 start_and_stop() { # train's options: stops the rank $rank at a drawn moment; 1: the job had ended before
   rm -rf a
+  patience=$((4 + 2 * $(pace)))
   $limit "$MPIEXEC" -n "$ranks" "$starling" train gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data text \
     --length 16 --batch 12 --leaves 12 --workers 1 --steps 1000000 --log-every 1 --val-fraction 0 \
     --stall-timeout $patience --quiet --out a "$@" >out 2>err &

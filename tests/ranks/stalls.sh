@@ -33,7 +33,6 @@ for ranks in 2 3; do
   start $ranks
   wait $job
   span=$(($(ms) - from))
-  patience=$((4 + 2 * $(pace)))
   for part in $(seq "$stalls"); do
     draw
     rank=$((seed / 65536 % ranks))
@@ -46,7 +45,7 @@ for ranks in 2 3; do
     esac
     at=$((first + seed / 65536 % (width + 1)))
     moment="$ranks ranks, rank $rank stopped after $at of $span ms"
-    code=0
+    code=0 patience=$((4 + 2 * $(pace)))
     start $ranks
     sleep "$(awk -v ms=$at 'BEGIN { print ms / 1000 }')"
     victim=''
@@ -73,49 +72,4 @@ for ranks in 2 3; do
     check "$moment: no process stays" wait_until gone "$victim"
   done
 done
-
-# A job that is suspended as a whole, as by Ctrl-Z or a batch system, goes on afterwards.
-ranks=2 code=0
-start 2
-wait_until test -e a/checkpoints
-for rank in 0 1; do kill -STOP "$(process_of $rank)"; done
-sleep $((patience + 2))
-for rank in 0 1; do kill -CONT "$(process_of $rank)"; done
-wait $job || code=$?
-check 'a suspended job goes on' test $code = 0
-
-# A rank that reads its data for longer than the others is no stall: it is heard of, and reading may take long. Nor does
-# rank 2, which hears of no other, end the job. More patience here: ranks that wait keep the cores busy, so on a shared
-# machine a report may come seconds late.
-patience=$((patience + 4))
-cp -r data slow
-slow=slow/train-images-idx3-ubyte
-reads_for() { # name, seconds, ranks: a job whose rank 1 reads its data for so long; run_meanwhile, if set, runs beside it
-  rm -rf b $slow
-  mkfifo $slow
-  { sleep "$2" && cat data/train-images-idx3-ubyte; } >$slow &
-  code=0
-  for_rank="$starling train mlp --batch 60 --leaves 3 --workers 1 --steps 2 --stall-timeout $patience --quiet --out b"
-  others=$(($3 - 2))
-  # shellcheck disable=SC2086 # several words
-  $limit "$MPIEXEC" -n 1 $for_rank --data data : -n 1 $for_rank --data slow \
-    $([ $others = 0 ] || echo ": -n $others $for_rank --data data") >out 2>err &
-  job=$!
-  ${run_meanwhile:-true}
-  wait $job || code=$?
-  check "$1" test $code = 0
-}
-reads_for 'a rank that reads its data for long is no stall' $((2 * patience + 2)) 2
-reads_for 'for rank 2 neither' $((2 * patience + 10)) 3
-# On a busy machine its reports come late.
-late() {
-  until [ -n "$(process_of 1)" ] || gone $job; do sleep 0.1; done
-  sleep $((patience - 2))
-  victim=$(process_of 1)
-  kill -STOP "$victim"
-  sleep 6
-  kill -CONT "$victim"
-}
-patience=$((patience + 4)) run_meanwhile=late
-reads_for 'nor where its reports are late for less than the timeout' $((patience + 10)) 2
 finish

@@ -13,10 +13,11 @@
 #include <time.h>
 
 enum {
-  POLLS = 16,          /* MPICH lets go of its lock between them, which it keeps while this sleeps */
-  POLLING_NS = 30000,  /* a worker that used less processor time since its last rest had no task */
-  SHORTEST_NS = 30000, /* doubled for each rest in a row; the system adds some 50 us */
-  DOUBLINGS = 4        /* at most: half a millisecond */
+  POLLS = 16,           /* MPICH lets go of its lock between them, which it keeps while this sleeps */
+  POLLING_NS = 30000,   /* a thread that used more processor time since its last rest has computed: it waits anew */
+  SHARE = 8,            /* each rest is this part of the time waited so far: what waits is late by an eighth at most */
+  LONGEST_NS = 4000000, /* of a rest; the system adds some 50 us */
+  LONGEST_WORKER_NS = 500000 /* of a StarPU worker's, which may have run a task shorter than POLLING_NS */
 };
 
 struct starpu_conf;
@@ -43,29 +44,28 @@ static void nap(long ns) {
   errno = error;
 }
 
-/* For as short as the system can: some 50 us. */
-static void rest(void) { nap(1); }
-
-static int64_t used_ns(void) { /* processor time of the calling thread */
-  struct timespec used;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+static int64_t now_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* A worker without a task rests twice as long each time, up to half a millisecond: waking costs several microseconds,
- * which dozens of idle workers would take from threads that compute. One that has computed since begins anew. (Threads
- * that wait for messages do not: an exchange over TCP would take three times as long.) */
-static void rest_longer(void) {
-  static _Thread_local int64_t woke_ns;
-  static _Thread_local int rests;
-  rests = used_ns() - woke_ns < POLLING_NS ? rests + 1 : 0;
-  nap(rests == 0 ? 1 : SHORTEST_NS << (rests < DOUBLINGS ? rests : DOUBLINGS));
-  woke_ns = used_ns();
+static _Thread_local int64_t since_ns; /* when the calling thread began to wait; 0: it does not */
+
+/* Waking costs several microseconds, which dozens of waiting threads would take from those that compute: a thread rests
+ * the longer the longer it has waited. */
+static void rest(int64_t longest_ns) {
+  static _Thread_local int64_t used_ns; /* at the last rest */
+  const int64_t now = now_ns(CLOCK_MONOTONIC), used = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  if (since_ns == 0 || used - used_ns > POLLING_NS) since_ns = now;
+  used_ns = used;
+  const int64_t ns = (now - since_ns) / SHARE;
+  nap(ns < 1 ? 1 : ns > longest_ns ? longest_ns : ns);
 }
 
 /* Whatever waits in a loop of its own: Starling's exchange, OpenBLAS, OpenMP. */
 int sched_yield(void) {
-  rest();
+  rest(LONGEST_NS);
   return 0;
 }
 
@@ -73,14 +73,16 @@ unsigned ucp_worker_progress(void *worker) {
   static _Thread_local unsigned idle; /* polls in a row that moved nothing */
   if (!progress) find();
   const unsigned moved = progress(worker);
-  idle = moved ? 0 : idle + 1;
-  if (idle > 0 && idle % POLLS == 0) rest();
+  if (moved)
+    idle = 0, since_ns = 0;
+  else if (++idle % POLLS == 0)
+    rest(LONGEST_NS);
   return moved;
 }
 
 static unsigned give_way(void *arg) {
   (void)arg;
-  rest_longer();
+  rest(LONGEST_WORKER_NS);
   return 0;
 }
 
@@ -89,7 +91,7 @@ static unsigned give_way(void *arg) {
 static unsigned give_way_at_times(void *arg) {
   static _Thread_local unsigned calls;
   (void)arg;
-  if (++calls % POLLS == 0) rest_longer();
+  if (++calls % POLLS == 0) rest(LONGEST_WORKER_NS);
   return 0;
 }
 

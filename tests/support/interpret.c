@@ -50,11 +50,14 @@ void interpret_call(const interpreter *in, const sl_node *node, sl_array *arrays
 
 sl_status interpret_kernel(const sl_operation *op, sl_isa isa, sl_call *call) {
   if (isa >= INTERPRET_GPU) return cuda_case_run(op, call, isa == INTERPRET_GPU_FAST);
-  enum { GUARD = 4096, PATTERN = 0x5a };
+  enum { GUARD = 4096, PATTERN = 0x5a, NOT_A_NUMBER = 0xff };
   const size_t bytes = call->scratch_bytes = sl_operation_scratch(op, call);
   SL_TRY(sl_team_reserve(call->team, bytes + GUARD));
   if (!op->cpu[isa]) return sl_fail(SL_EUNSUPPORTED, "%s has no %s kernel in this build", op->name, sl_isa_name(isa));
-  for (int t = 0; t < call->team->threads; t++) memset((char *)call->team->scratch[t] + bytes, PATTERN, GUARD);
+  for (int t = 0; t < call->team->threads; t++) {
+    memset(call->team->scratch[t], NOT_A_NUMBER, bytes); /* a kernel that reads what it has not written gives NaN */
+    memset((char *)call->team->scratch[t] + bytes, PATTERN, GUARD);
+  }
   SL_TRY(sl_operation_run(op, &sl_op_convert, isa, call));
   for (int t = 0; t < call->team->threads; t++)
     for (size_t i = bytes; i < bytes + GUARD; i++)

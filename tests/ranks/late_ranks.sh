@@ -1,0 +1,59 @@
+#!/bin/sh
+# No stall: a job that is suspended as a whole, a rank that reads its data for longer than --stall-timeout, a rank whose
+# reports are late for less than that.
+. "$(dirname "$0")/../support/command.shlib"
+[ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
+[ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }
+make_set data 300 60 8 3
+paced() { patience=$(($1 + 2 * $(pace))); } # the stall timeout of the next job
+
+# A job that is suspended as a whole, as by Ctrl-Z or a batch system, goes on afterwards.
+code=0
+paced 4
+$limit "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 60 --leaves 3 --workers 1 --steps 40 --eval-every 10 \
+  --checkpoint-every 5 --stall-timeout $patience --quiet --out a >out 2>err &
+job=$!
+wait_until test -e a/checkpoints
+for rank in 0 1; do kill -STOP "$(rank_of $job $rank)"; done
+sleep $((patience + 2))
+for rank in 0 1; do kill -CONT "$(rank_of $job $rank)"; done
+wait $job || code=$?
+check 'a suspended job goes on' test $code = 0
+
+# A rank that reads its data for longer than the others is no stall: it is heard of, and reading may take long. Nor does
+# rank 2, which hears of no other, end the job. More patience here: ranks that wait keep the cores busy, so on a shared
+# machine a report may come seconds late.
+cp -r data slow
+slow=slow/train-images-idx3-ubyte
+reads_for() { # name, seconds, ranks: a job whose rank 1 reads its data for so long; run_meanwhile, if set, runs beside it
+  rm -rf b $slow
+  mkfifo $slow
+  { sleep "$2" && cat data/train-images-idx3-ubyte; } >$slow &
+  code=0
+  for_rank="$starling train mlp --batch 60 --leaves 3 --workers 1 --steps 2 --stall-timeout $patience --quiet --out b"
+  others=$(($3 - 2))
+  # shellcheck disable=SC2086 # several words
+  $limit "$MPIEXEC" -n 1 $for_rank --data data : -n 1 $for_rank --data slow \
+    $([ $others = 0 ] || echo ": -n $others $for_rank --data data") >out 2>err &
+  job=$!
+  ${run_meanwhile:-true}
+  wait $job || code=$?
+  check "$1" test $code = 0
+}
+paced 8
+reads_for 'a rank that reads its data for long is no stall' $((2 * patience + 2)) 2
+paced 8
+reads_for 'for rank 2 neither' $((2 * patience + 10)) 3
+# On a busy machine its reports come late.
+late() {
+  until [ -n "$(rank_of $job 1)" ] || ! kill -0 $job 2>/dev/null; do sleep 0.1; done
+  sleep $((patience - 2))
+  victim=$(rank_of $job 1)
+  kill -STOP "$victim"
+  sleep 6
+  kill -CONT "$victim"
+}
+run_meanwhile=late
+paced 12
+reads_for 'nor where its reports are late for less than the timeout' $((patience + 10)) 2
+finish
