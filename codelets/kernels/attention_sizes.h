@@ -8,6 +8,8 @@
 
 #include "codelets/kernels/product_sizes.h"
 
+enum { SL_ATTENTION_STRETCHES = 8, SL_ATTENTION_STRETCH = 128 };
+
 /* Number of heads and of queries at once, so that they take about sl__fast_bytes; row lengths of a head's tokens
  * [T][dp] and of its scores [queries][Tp]; the offsets of the arrays and the total, in bytes. y, dq, dk, dv, s, dscores
  * and D are floats; q, k, v, dout, p and ds have the type of activations. In fp32, p takes the place of s, and ds that
@@ -19,17 +21,22 @@ typedef struct sl_attention_scratch {
   size_t all;
 } sl_attention_scratch;
 
-/* heads: of all samples; number: bytes of a number of the activations. */
-static inline sl_attention_scratch sl_attention_scratch_of(int backward, int64_t heads, int64_t T, int64_t d,
-                                                           int64_t number) {
+/* heads: of all samples; number: bytes of a number of the activations. With the causal mask, a stretch of queries needs
+ * the scores of the keys up to its last query only: n stretches compute (n + 1) / 2n of all scores. */
+static inline sl_attention_scratch sl_attention_scratch_of(int backward, int causal, int64_t heads, int64_t T,
+                                                           int64_t d, int64_t number) {
   sl_attention_scratch s = {0};
   s.dp = (d + 7) / 8 * 8, s.Tp = (T + 7) / 8 * 8;
   const int64_t tokens = T * s.dp * ((backward ? 4 : 3) * number + (backward ? 3 : 1) * 4) + (backward ? T * 4 : 0);
   const int64_t score = (backward ? 2 : 1) * (number < 4 ? 4 + number : 4) * s.Tp;
   int64_t most = (sl__fast_bytes - tokens) / (score > 0 ? score : 1);
   most = most < 16 ? 16 : most;
-  const int64_t stretches = (T + most - 1) / most;
-  s.queries = stretches > 1 ? (T + stretches - 1) / stretches : T; /* stretches of about equal lengths */
+  int64_t stretches = (T + most - 1) / most;
+  const int64_t masked =
+      T / SL_ATTENTION_STRETCH < SL_ATTENTION_STRETCHES ? T / SL_ATTENTION_STRETCH : SL_ATTENTION_STRETCHES;
+  if (causal && stretches < masked) stretches = masked;
+  /* Stretches of about equal lengths, in eights: cuBLAS is faster on such sizes. */
+  s.queries = stretches > 1 ? ((T + stretches - 1) / stretches + 7) / 8 * 8 : T;
   most = sl__fast_bytes / (tokens + s.queries * score > 0 ? tokens + s.queries * score : 1);
   s.heads = most < 1 ? 1 : most < heads ? most : heads;
   const int64_t rows = s.heads * T * s.dp, scores = s.heads * s.queries * s.Tp;

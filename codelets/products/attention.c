@@ -495,7 +495,7 @@ static size_t scratch_cuda_grad(const sl_call *c) {
 static size_t fast_bytes(const sl_call *c, const sl_array *qkv, int backward) {
   const job j = job_of(c, qkv, NULL);
   const int64_t heads = qkv->shape.dim[0] * j.heads;
-  return sl_attention_scratch_of(backward, heads, j.T, j.d, (int64_t)sl_dtype_bytes(qkv->dtype)).all;
+  return sl_attention_scratch_of(backward, j.causal, heads, j.T, j.d, (int64_t)sl_dtype_bytes(qkv->dtype)).all;
 }
 static size_t scratch_fast(const sl_call *c) { return fast_bytes(c, &c->in[0], 0); }
 static size_t scratch_grad_fast(const sl_call *c) { return fast_bytes(c, &c->in[1], 1); }

@@ -446,7 +446,7 @@ __global__ void unpack_kernel(head_rows<T> to, const float *from) {
 
 /* Scores [head][queries][Tp] of the queries from q0 on. */
 struct score_rows {
-  int64_t first, tokens, q0, queries, Tp; /* first: head */
+  int64_t first, tokens, q0, queries, end, Tp; /* first: head; end: number of keys that any of the queries may see */
   int heads, causal;
   float scale;
   const int32_t *length;
@@ -474,7 +474,7 @@ struct softmax_rows : score_rows {
     max = sl_cuda_reduce<THREADS>(max, sl_cuda_greater()) * scale;
     for (int64_t k = thread; k < n; k += THREADS) sum += sl_exp_low(sl_fma(from[k], scale, -max));
     sum = sl_cuda_reduce<THREADS>(sum, sl_cuda_plus());
-    for (int64_t k = thread; k < tokens; k += THREADS)
+    for (int64_t k = thread; k < end; k += THREADS)
       sl_put(p + row * Tp + k, k < n ? sl_exp_low(sl_fma(from[k], scale, -max)) / sum : 0);
     if (thread == 0) {
       const int32_t valid = length ? length[(first + row / queries) / heads] : 0;
@@ -492,7 +492,7 @@ struct derivative_rows : score_rows {
     int64_t query;
     const int64_t n = keys(row, &query), at = row * Tp;
     const float of_lse = lse[query], of_D = D[query - first * tokens];
-    for (int64_t k = thread; k < tokens; k += THREADS) {
+    for (int64_t k = thread; k < end; k += THREADS) {
       float prob = s[at + k], by_score = dscores[at + k];
       differentiate(k < n, scale, of_lse, of_D, prob, by_score);
       sl_put(p + at + k, prob);
@@ -533,8 +533,10 @@ struct fast {
   head_rows<X> rows(X *base, int64_t step) const {
     return {base, step, j.T, first, count, at.dp, j.heads, j.d, j.length};
   }
+  /* Number of keys that queries [q0, q0 + queries) may see. */
+  int64_t keys(int64_t q0, int64_t queries) const { return j.causal ? q0 + queries : j.T; }
   score_rows scores(int64_t q0, int64_t queries) const {
-    return {first, j.T, q0, queries, at.Tp, j.heads, j.causal, j.scale, j.length};
+    return {first, j.T, q0, queries, keys(q0, queries), at.Tp, j.heads, j.causal, j.scale, j.length};
   }
   sl_status pack(const T *base, int64_t step, size_t to) const {
     pack_kernel<T>
@@ -557,18 +559,21 @@ struct fast {
   }
   /* to [query][key] = rows of queries times rows of keys */
   sl_status dots(size_t queries_at, int64_t q0, int64_t queries, size_t keys_at, size_t to) const {
-    return sl_cuda_blas_batch<T>(cuda, operation, true, false, j.T, queries, at.dp, 1, tokens<const T>(keys_at, 0),
-                                 tokens<const T>(queries_at, q0), false, square<float>(to, queries), count);
+    return sl_cuda_blas_batch<T>(cuda, operation, true, false, keys(q0, queries), queries, at.dp, 1,
+                                 tokens<const T>(keys_at, 0), tokens<const T>(queries_at, q0), false,
+                                 square<float>(to, queries), count);
   }
   /* to [query] = scale times the sums over keys of factor [query][key] times the keys' rows */
   sl_status over_keys(float scale, size_t factor, int64_t q0, int64_t queries, size_t keys_at, size_t to) const {
-    return sl_cuda_blas_batch<T>(cuda, operation, false, false, at.dp, queries, j.T, scale, tokens<const T>(keys_at, 0),
-                                 square<const T>(factor, queries), false, tokens<float>(to, q0), count);
+    return sl_cuda_blas_batch<T>(cuda, operation, false, false, at.dp, queries, keys(q0, queries), scale,
+                                 tokens<const T>(keys_at, 0), square<const T>(factor, queries), false,
+                                 tokens<float>(to, q0), count);
   }
-  /* to [key] = or += scale times the sums over queries of factor [query][key] times the queries' rows */
+  /* to [key] = or += scale times the sums over queries of factor [query][key] times the queries' rows. The last queries
+   * come first, as they may see all keys: they overwrite, the others add. */
   sl_status over_queries(float scale, size_t factor, int64_t q0, int64_t queries, size_t queries_at, size_t to) const {
-    return sl_cuda_blas_batch<T>(cuda, operation, false, true, at.dp, j.T, queries, scale,
-                                 tokens<const T>(queries_at, q0), square<const T>(factor, queries), q0 > 0,
+    return sl_cuda_blas_batch<T>(cuda, operation, false, true, at.dp, keys(q0, queries), queries, scale,
+                                 tokens<const T>(queries_at, q0), square<const T>(factor, queries), q0 + queries < j.T,
                                  tokens<float>(to, 0), count);
   }
 
@@ -576,10 +581,10 @@ struct fast {
   sl_status forward(T *y, float *lse) const {
     for (int part = 0; part < 3; part++)
       SL_TRY(pack(j.qkv + part * j.C, 3 * j.C, part == 0 ? at.q : part == 1 ? at.k : at.v));
-    for (int64_t q0 = 0; q0 < j.T; q0 += at.queries) {
+    for (int64_t q0 = (j.T - 1) / at.queries * at.queries; q0 >= 0; q0 -= at.queries) {
       const int64_t queries = at.queries < j.T - q0 ? at.queries : j.T - q0;
       SL_TRY(dots(at.q, q0, queries, at.k, at.s));
-      SL_TRY(sl_cuda_rows(cuda, operation, count * queries, j.T,
+      SL_TRY(sl_cuda_rows(cuda, operation, count * queries, keys(q0, queries),
                           softmax_rows<T>{scores(q0, queries), memory<const float>(at.s), memory<T>(at.p), lse}));
       SL_TRY(over_keys(1, at.p, q0, queries, at.v, at.y));
     }
@@ -591,12 +596,12 @@ struct fast {
     SL_TRY(pack(j.dout, j.C, at.dout));
     SL_TRY(sl_cuda_warps(cuda, operation, count * j.T,
                          D_rows<T>{rows(j.out, j.C), rows(j.dout, j.C), memory<float>(at.D)}));
-    for (int64_t q0 = 0; q0 < j.T; q0 += at.queries) {
+    for (int64_t q0 = (j.T - 1) / at.queries * at.queries; q0 >= 0; q0 -= at.queries) {
       const int64_t queries = at.queries < j.T - q0 ? at.queries : j.T - q0;
       SL_TRY(dots(at.q, q0, queries, at.k, at.s));
       SL_TRY(dots(at.dout, q0, queries, at.v, at.dscores));
       SL_TRY(sl_cuda_rows(
-          cuda, operation, count * queries, j.T,
+          cuda, operation, count * queries, keys(q0, queries),
           derivative_rows<T>{scores(q0, queries), memory<const float>(at.s), memory<const float>(at.dscores), j.lse,
                              memory<const float>(at.D), memory<T>(at.p), memory<T>(at.ds)}));
       SL_TRY(over_keys(j.scale, at.ds, q0, queries, at.k, at.dq));
@@ -613,7 +618,7 @@ template <class T, class F>
 sl_status by_heads(sl_cuda *cuda, const char *operation, const job<T> &j, int64_t B, int backward, const F &work) {
   const int64_t heads = B * j.heads;
   if (heads == 0 || j.T == 0) return SL_OK;
-  fast<T> f = {cuda, operation, j, sl_attention_scratch_of(backward, heads, j.T, j.d, sizeof(T))};
+  fast<T> f = {cuda, operation, j, sl_attention_scratch_of(backward, j.causal, heads, j.T, j.d, sizeof(T))};
   SL_TRY(sl_cuda_scratch(cuda, f.at.all, operation));
   for (; f.first < heads; f.first += f.at.heads) {
     f.count = heads - f.first < f.at.heads ? heads - f.first : f.at.heads;
