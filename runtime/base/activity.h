@@ -36,7 +36,7 @@ void sl_activity_move(void);
 /* All threads of the process. */
 typedef struct sl_activities {
   int waits, works, works_long; /* threads whose innermost activity is of that kind */
-  int waits_long;               /* those of waits that do so inside SL_WORKS_LONG */
+  int waits_long;               /* of `waits`: threads that wait inside an SL_WORKS_LONG activity */
   unsigned long moves;          /* so far */
 } sl_activities;
 

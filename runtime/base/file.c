@@ -36,7 +36,7 @@ static int open_again(const char *path, int flags, unsigned mode) {
   return fd;
 }
 
-/* Whether a wait for the other end of a pipe is to end; NULL: it never is. */
+/* Returns true when waits for the other end of a pipe must stop; NULL: they never stop. */
 static int (*told_to_stop)(void);
 void sl_file_wait_until(int (*told)(void)) { told_to_stop = told; }
 

@@ -29,7 +29,7 @@ typedef struct sl__group {
   int n;
   int pending; /* posted and not ended; guarded by the exchange's lock */
   void *own;   /* the implementation's */
-  int parent;  /* pair that sends and receives: the group that both belong to; -1: a declared group */
+  int parent;  /* of a pair for messages: number of the declared group that has both ranks; -1: a declared group */
   int from;    /* pair: the rank of the exchange that sends */
 } sl__group;
 

@@ -181,7 +181,8 @@ static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
     operation *o = &c->operation[r];
     o->leg = &b->leg[r];
     if (o->leg->count > INT_MAX)
-      SL_TRY_OUT(sl_fail(SL_EINVAL, "an exchange by MPI of %lld elements", (long long)o->leg->count));
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "an exchange by MPI has %lld elements, more than the %d that MPI counts",
+                         (long long)o->leg->count, INT_MAX));
     if (!gives(g, o->leg) && !gets(g, o->leg)) continue;
     o->gathers = o->leg->n > 1;
     o->memory = o->gathers ? malloc((size_t)o->leg->count * b->width) : b->stretch[o->leg->stretch].mine[0];

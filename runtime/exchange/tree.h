@@ -43,7 +43,7 @@ typedef struct sl__cargo {
   void ***item;    /* [stretches][items of the node's ranks] addresses in this process */
   int64_t *own;    /* [stretches][items] offsets in this rank's shared memory; -1: none, -2: outside */
   int64_t *offset; /* own of the node's ranks, one after another */
-  int *part;       /* [2][locals] counts and begins of the ranks in offset */
+  int *part;       /* [2][locals] for each rank of the node: number of its entries in offset, index of the first one */
   float *residual; /* [node's items][count] what this leader's compressed messages left out; NULL: not compressed */
 } sl__cargo;
 

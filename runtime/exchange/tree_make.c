@@ -95,7 +95,8 @@ static void touch(sl__tree *t, const sl__lane *l, const sl__cargo *c, int64_t fr
   }
 }
 
-/* A rank adds up its part of each segment for all ranks, or copies from the rank that has it. */
+/* Marks the shared memory that this rank will touch: of a sum, its part of each segment in all ranks' arenas; of other
+ * moves, the segments that it copies from their origin. */
 static void note_touched(sl__tree *t, const sl__lane *l, const sl__cargo *c) {
   for (int k = 0; k < c->n; k++) {
     const sl__segment *g = &c->segment[k];

@@ -116,9 +116,10 @@ int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
 const char *sl_runtime_blas(void);     /* OpenBLAS's kernels, "Zen"; they measure the sgemm peak */
 const char *sl_runtime_products(void); /* for plans whose products are OpenBLAS's: "openblas 0.3.21 Zen" */
-/* OpenBLAS chooses its kernels as it is loaded. On a CPU that is newer than the library it takes kernels without AVX2,
- * though the CPU runs faster ones. _core: the kernels that a CPU with this instruction set should have in place of
- * these; NULL: these are good. _renew then starts the program again with them; else it returns. It does not overrule
+/* OpenBLAS chooses its kernels when it is loaded. On a CPU newer than the library it chooses kernels without AVX2,
+ * though the CPU runs faster ones. sl_runtime_blas_core returns the name of the kernels that a CPU with this
+ * instruction set should run in place of `core`; NULL: keep `core`. If the loaded kernels should be replaced,
+ * sl_runtime_blas_renew starts the program again with the others; else it returns. It does not overrule
  * $OPENBLAS_CORETYPE. Call it before anything is opened or printed. */
 const char *sl_runtime_blas_core(const char *core, sl_isa isa);
 void sl_runtime_blas_renew(char *const argv[]);

@@ -13,8 +13,8 @@ typedef struct sl_interconnect {
   double shared_latency;   /* seconds */
   double latency, network; /* between nodes: seconds; bytes/s of a node, each way */
   double congestion;       /* factor of the time that bytes take when all nodes send to all others; 1: none */
-  double adapters; /* bytes/s of all adapters of a node together, each way; `network` is that of the ranks that take
-                      part in one exchange, at most. 0: as network */
+  double adapters; /* bytes/s of all adapters of a node together, each way: a node's exchanges at the same time share
+                      them, and each exchange gets at most `network`. 0: as network */
 } sl_interconnect;
 
 typedef struct sl_simulation {
@@ -30,7 +30,7 @@ typedef struct sl_simulation {
 void sl_simulation_set(const sl_simulation *simulation);
 const sl_simulation *sl_simulation_current(void);
 
-/* Seconds that the exchange of a bucket takes, which has `bytes` bytes on each rank. */
+/* Predicted seconds of the exchange of a bucket that has `bytes` bytes on each rank. */
 double sl_interconnect_seconds(const sl_interconnect *joined, const sl_exchange_move *move, double bytes);
 
 #endif

@@ -5,7 +5,8 @@
  *              text into words. In each word the pair learnt first is joined, until no learnt pair is left. Every
  *              sequence of bytes is encoded without loss; bytes that are not UTF-8 count as punctuation.
  *   WordPiece  BERT's (Devlin et al. 2019). Text is cleaned, lower-cased if the vocabulary is uncased, and cut into
- *              words and punctuation. The longest pieces from the left cover each word, or it becomes [UNK].
+ *              words and punctuation. Tokens cover a word from its left, each as long as possible; a word that they
+ *              cannot cover becomes [UNK].
  * Special tokens are found in text before all else. utf8proc decides which characters are letters, digits and marks;
  * text with characters newer than its Unicode version, or Hugging Face's, may be cut differently. */
 #ifndef SL_TOKENIZER_H

@@ -51,10 +51,10 @@ struct sl_tokenizer {
   sl__strings names; /* by id, as spelt in files */
   sl__added *added;
   size_t n_added;
-  unsigned char added_first[2][256],
-      added_last[256]; /* first and last bytes of plain, normalised and all added tokens */
-  int cut_before[2];   /* space, newline */
-  int32_t unknown;     /* -1: none */
+  /* 1: an added token begins, ends with this byte. added_first[1]: tokens found in normalised text, [0]: others */
+  unsigned char added_first[2][256], added_last[256];
+  int cut_before[2]; /* whether sl_tokenizer_cut may cut before a space, before a newline */
+  int32_t unknown;   /* -1: none */
 
   /* BPE */
   int32_t byte_id[256]; /* -1: none */

@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Seconds, summed over the steps in the window. In each step, tasks can hide at most `hideable` seconds of the
- * exchanges of gradients: the time that these were under way, but no longer than the backward pass lasted after the
- * first of them began. */
+/* Seconds, summed over the steps in the window. hideable: the part of the exchanges of gradients that tasks can hide.
+ * In each step this is the time that these exchanges were under way, but at most the time from the start of the first
+ * of them to the end of the backward pass. */
 typedef struct sl_overlap {
   double under_way; /* an exchange was under way: its predecessors had ended, it had not */
   double exposed;   /* workers were idle for an exchange; mean over workers */

@@ -301,7 +301,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
     status = sl_fail(SL_EFORMAT, "%s: the facts of the timeline cannot be read", path);
     goto out;
   }
-  if (t->pipe && !t->pass_kinds) t->pass_kinds = 2; /* written before there were others */
+  if (t->pipe && !t->pass_kinds) t->pass_kinds = 2; /* a file of an earlier version: all orders had two kinds then */
   t->lost = (uint64_t)lost;
   size_t room = 1; /* copied, as sl_timeline_text does */
   while (room < json_array_size(texts)) room *= 2;

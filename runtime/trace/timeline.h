@@ -48,8 +48,8 @@ enum { SL_TIMELINE_MEMORIES = 128 };
  * apart). */
 typedef struct sl_timeline_transfer {
   int64_t step;
-  int64_t start, end; /* when it was asked for, or the copy before on this link should have ended; and when it should
-                         have ended, by the bandwidth that StarPU has measured */
+  int64_t start, end; /* start: the request, or the predicted end of the link's previous copy if that is later; end:
+                         predicted from the bandwidth that StarPU has measured */
   int64_t bytes;
   int32_t from, to;
   int32_t node; /* the task or exchange that read it there; -1: none */

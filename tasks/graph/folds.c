@@ -23,9 +23,9 @@ typedef struct pass {
   const sl_graph *from;
   sl_graph *to;
   sl_value *now;    /* [values] the value in `to`; SL_NONE */
-  int *readers;     /* [values] number of nodes that read it; those that the caller names have one more */
-  int *reader;      /* [values] the last of them */
-  char *inside;     /* [nodes] 1: of a stretch, and not its end */
+  int *readers;     /* [values] how often nodes read it and the caller's list names it */
+  int *reader;      /* [values] the last node that reads it */
+  char *inside;     /* [nodes] 1: in a stretch, and not its last node */
   int head;         /* the node whose outputs are divided by classes; NONE */
   sl_value *logits; /* [folds] its outputs in `to` */
 } pass;

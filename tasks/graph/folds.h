@@ -27,9 +27,10 @@ extern "C" {
 /* SL_FOLD_CLASSES: classes that a fold has at least; fewer are not worth the exchange of their sums. */
 enum { SL_MAX_FOLDS = 64, SL_FOLD_CLASSES = 256 };
 
-/* Replaces the graph, of forward nodes alone, by one of so many folds, and each of the n values (SL_NONE is allowed) by
- * its value there. logits: a value that is divided by classes if only reductions read it; SL_NONE: no such value. If
- * logits is divided and is one of the n values, that one becomes SL_NONE. folds 0 or 1: changes nothing. SL_EINVAL:
+/* Replaces the graph, which has only forward nodes, by a graph divided into `folds` folds, and each of the n values
+ * (SL_NONE is allowed) by the same value of the new graph. logits: the value to divide by classes, if it has enough of
+ * them and only reductions read it; SL_NONE: no such value. If logits is divided, its entry among the n values becomes
+ * SL_NONE. folds 0 or 1: changes nothing. SL_EINVAL:
  * more folds than a layer has units, such as heads, with the layer's name; no layer can be divided. SL_ENOMEM. After an
  * error the graph is unchanged. */
 sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *values, int n);

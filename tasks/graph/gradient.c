@@ -54,10 +54,10 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
 /* The gradients that the folds of a stretch give to the value that they all read. */
 typedef struct shared {
   sl_value of, fold[SL_MAX_FOLDS];
-  int left; /* folds that have not given theirs */
+  int left; /* number of folds whose gradient is missing */
 } shared;
 
-/* Whether a node is of one fold and a value of more. */
+/* Whether the node computes one fold only, but the node that made the value computes several. */
 static int is_shared(const sl_graph *graph, const sl_node *node, sl_value v) {
   const int producer = graph->value[v]->producer;
   if (node->fold.to - node->fold.from != 1 || graph->folds == 1 || producer < 0) return 0;

@@ -66,7 +66,8 @@ typedef struct sl_call {
   int64_t row0, rows;  /* samples [row0, row0 + rows) of the global batch; rows = 0 for work that has no samples */
   int64_t leaf_rows, batch_rows; /* samples of the leaf, and of the global batch */
   const sl_step *step;
-  const void *batch; /* of batch_slot: the samples from row0 on, in the worker's memory; NULL: read the step's array */
+  const void *batch; /* rows of the array in slot op->batch_slot, from row0 on, in the worker's memory; NULL: read the
+                      * step's array */
   sl_tiles tiles;
   sl_team *team;        /* CPU: the threads to use and their scratch memory */
   size_t scratch_bytes; /* bytes that op->scratch asked for: per thread on a CPU, in total on a GPU */
@@ -116,8 +117,8 @@ struct sl_operation {
   /* FLOPs and bytes, computed from shapes alone (data pointers are NULL). NULL: no FLOPs, each argument moved once. */
   void (*cost)(const sl_call *call, sl_cost *cost);
 
-  /* Bytes of scratch memory, 64-byte aligned: per thread of the team (CPU), or in total (CUDA). NULL: none, or for
-   * scratch_fast, which is that of cuda_fast: as many as scratch_cuda says. */
+  /* Bytes of scratch memory, 64-byte aligned: per thread of the team for CPU kernels, in total for CUDA kernels.
+   * scratch_fast is that of cuda_fast; if it is NULL, scratch_cuda counts. scratch or scratch_cuda NULL: none. */
   size_t (*scratch)(const sl_call *call);
   size_t (*scratch_cuda)(const sl_call *call);
   size_t (*scratch_fast)(const sl_call *call);
@@ -128,7 +129,7 @@ struct sl_operation {
   sl_kernel cpu_bf16[SL_ISA_COUNT];
   sl_kernel_cuda cuda;      /* the CPU kernels' bits; NULL in a build without CUDA */
   sl_kernel_cuda cuda_fast; /* in an order of sums of its own; NULL without CUDA or without `fast` */
-  int cuda_bf16;            /* 1: both also take the arguments of cpu_bf16; 0: they get copies in float */
+  int cuda_bf16;            /* 1: both CUDA kernels take bf16 where cpu_bf16 does; 0: they get copies in float */
   int fast;                 /* 1: has cuda_fast in a build with CUDA */
 
   /* Arguments that may be cut into row blocks. map: one task per block, which gets that block; all: every task gets

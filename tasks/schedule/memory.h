@@ -1,10 +1,10 @@
 /* Memory planning: decides which temporaries of a step share memory, so the peak is known before the run.
  *
  * Every slot becomes one buffer and one StarPU handle. Values whose lifetimes do not overlap in the predicted schedule
- * share a slot; the order that this forces becomes a dependency. Buffers are not shared when one lifetime ends less
- * than `slack` before the other begins: the forced order would cost parallelism. StarPU copies whole buffers between
- * memories, so with GPUs no small value has a large slot, and
- * values that the predicted schedule makes in different memories share none. */
+ * share a slot; the order that this forces becomes a dependency. Within a turn, two values do not share a slot if one
+ * lifetime ends less than `slack` before the other begins: the forced order would cost parallelism. StarPU copies whole
+ * buffers between memories, so with GPUs a small value never gets a large slot, and values that the predicted schedule
+ * makes in different memories never share a slot. */
 #ifndef SL_MEMORY_H
 #define SL_MEMORY_H
 
@@ -26,7 +26,8 @@ typedef struct sl_memory {
 } sl_memory;
 
 /* Plans the slots and adds dependencies to the schedule. keep[v] != 0: value v is read after the step (the loss), so
- * it shares with no other; keep may be NULL. slack is a fraction of the predicted makespan; 0.02 is usual. */
+ * it shares with no other; keep may be NULL. slack is a fraction of the predicted makespan divided by the number of
+ * turns; 0.02 is usual. */
 sl_status sl_memory_plan(const sl_graph *step, sl_schedule *schedule, const char *keep, double slack,
                          sl_memory **memory);
 /* Bytes that a program of this step graph takes: buffers, parameters, state, and the descriptions of tasks and handles

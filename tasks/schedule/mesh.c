@@ -65,10 +65,11 @@ typedef struct message {
   int from, to;    /* ranks */
   int sent, taken; /* nodes of these */
   double seconds;
-  int waits; /* ends of it that are not ready: 2, 1, 0 */
+  int waits; /* how many of its two nodes, `sent` and `taken`, are not ready */
 } message;
 
-/* Exchanges that run one after another: numbers of messages, or nodes of sums. */
+/* Exchanges that run one after another. at: numbers of messages or, in the lane of a rank's sums, indices into the
+ * rank's list of exchanges. */
 typedef struct lane {
   int *at;
   int n, next; /* the next one to begin or, if busy, to end */

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct sl_mesh_exchange {
   int node;       /* of the step graph */
   int peer;       /* a message: the rank of the mesh at its other end; -1: no message */
-  double seconds; /* that it takes once it has begun; of a message the sender's number counts */
+  double seconds; /* duration of the exchange; of a message: the sender's value counts */
 } sl_mesh_exchange;
 
 /* What one rank computes; all is borrowed. */

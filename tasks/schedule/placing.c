@@ -46,7 +46,8 @@ typedef struct placing {
   int workers, cpus, memories;
   worker *worker;
   double *here;     /* [values][memories] time at which the value is in that memory; INFINITY: it is not */
-  double *in, *out; /* [2 memories] time at which the link to it, from it, is free: to the host, then to its peers */
+  double *in, *out; /* [2 memories] time at which the links into and out of memory m are free: m: with the host;
+                     * memories + m: with the other GPUs */
   double lane;      /* when the exchanges' lane is free */
   double moved;
 } placing;

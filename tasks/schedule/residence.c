@@ -195,8 +195,8 @@ static int victim(const planner *p, const place *at, const int *in, int stamp, i
   return best;
 }
 
-/* Applies the uses elsewhere between two of the GPU's tasks: a reader copies the content to the host, a writer
- * invalidates the GPU's copy. */
+/* Applies what other workers' tasks between two tasks of this GPU do to the buffers: a reader copies the content to the
+ * host, a writer invalidates the GPU's copy. */
 static void elsewhere(planner *p, place *at, int place_from, int place_to, double *out) {
   for (int k = place_from; k < place_to; k++) {
     const int i = p->s->order[k];

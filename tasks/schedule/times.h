@@ -22,7 +22,7 @@ typedef struct sl_time {
 
 sl_status sl_times_create(sl_times **times);
 void sl_times_destroy(sl_times *times); /* NULL is allowed */
-/* Replaces the times that are not 0 of this kind of task. SL_ENOMEM. */
+/* Adds a kind of task or, if it is there already, replaces its times by those of `time` that are not 0. SL_ENOMEM. */
 sl_status sl_times_put(sl_times *times, const sl_time *time);
 /* Seconds of such a task on a worker of this kind; 0: not measured, or times is NULL. */
 double sl_times_find(const sl_times *times, const char *operation, uint32_t footprint, int kind);

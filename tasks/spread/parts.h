@@ -42,9 +42,9 @@ typedef struct sl__spread {
   sl__sum_bucket bucket; /* the bucket that is being filled */
   char *waiting;         /* [logical values] 1: in the bucket */
   int exchanges;         /* number of exchange nodes so far */
-  char *released;        /* [transfers] 1: a WAIT that an exchange node already makes */
-  char *fetches;         /* [logical nodes] 1: values are fetched for it */
-  sl_value gate;         /* a piece; the next fetched values move after it is made; SL_NONE: at any time */
+  char *released;        /* [transfers] 1: an exchange node already carries out this WAIT */
+  char *fetches;         /* [logical nodes] 1: some of the node's inputs are fetched (ZeRO 3) */
+  sl_value gate;         /* the piece that must be written before the next fetch begins; SL_NONE: no such piece */
 } sl__spread;
 
 /* Whether this rank takes part in a transfer. */

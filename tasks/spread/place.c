@@ -49,7 +49,7 @@ typedef struct walk {
   sl_stage_set *on;       /* [values] stages that have it at this point; NULL: no pipeline */
   sl_stage_set *gathered; /* [values] stages that have the samples of all ranks */
   sl_stage_set *copies;   /* [values] stages in which all ranks have a copy of the owner's value; 0: not copied */
-  sl_placement *source;   /* [values] whose it is */
+  sl_placement *source;   /* [values] for a copied value: the owner's placement, from which it is copied */
   int *arrived;           /* [values] the node in front of which the last message with it is due; NONE */
 } walk;
 
@@ -81,7 +81,7 @@ static sl_status record(walk *w, const sl_transfer *transfer, int order) {
   return SL_OK;
 }
 
-/* Whether a value is a parameter, or state that this graph only reads: of an evaluation. */
+/* Whether a value is a parameter, or state that no node of this graph writes (in an evaluation). */
 static int is_kept(const walk *w, sl_value v) {
   return w->g->value[v]->role == SL_ROLE_PARAMETER || (w->g->value[v]->role == SL_ROLE_STATE && w->last[v] == NONE);
 }
@@ -128,7 +128,8 @@ static sl_status gather_again(walk *w, int node, sl_value v, sl_placement need, 
   return record(w, &t, w->p->n_owned + w->p->n_transfers);
 }
 
-/* A copy for all ranks of the stages that compute a node: from the owner, which may have it on each of these stages. */
+/* Adds a copy of the owner's value to all ranks of the stages that compute a node, except stages with a copy. Each
+ * stage copies from its own rank that owns the value. */
 static sl_status copy(walk *w, int node, sl_value v, sl_placement need, int before) {
   const sl_stage_set left = stages_of(w, node) & ~w->copies[v];
   sl_transfer t = {.kind = SL_TRANSFER_COPY,

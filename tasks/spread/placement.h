@@ -66,7 +66,7 @@ typedef struct sl_transition {
   sl_place_kind have, need;
   unsigned access; /* the row applies to readers with one of these bits */
   sl_transfer_kind kind;
-  sl_place_kind after; /* placement afterwards; OWNED: by the rank that needs it, or that had it */
+  sl_place_kind after; /* placement afterwards; OWNED: by the rank that needs it */
 } sl_transition;
 
 /* One value that changes its placement. */
@@ -83,8 +83,8 @@ typedef struct sl_transfer {
   sl_stage_set stages;      /* set of the stages whose ranks take part; SEND: not used */
   int from_stage, to_stage; /* SEND */
   sl_phase phase;           /* SEND: of the node that has made it */
-  int run;                  /* SEND: of layers, to which that node belongs (stages.h); -1: none */
-  int early;                /* SEND: 1: no sample matters to the value, so it is sent before the first pass */
+  int run;                  /* SEND: the run of layers (stages.h) of the node that has made it; -1: none */
+  int early;                /* SEND: 1: depends on no pass (inputs, parameters, lookups); sent before the first pass */
 } sl_transfer;
 
 typedef struct sl_placements {
@@ -98,7 +98,7 @@ typedef struct sl_placements {
   sl_transfer *transfer; /* [n_transfers] by `before` */
   int n_transfers;
   int tensor; /* ranks that divide the folds of a layer; 1: none */
-  /* Of the ranks that share the same samples, here called stages; NULL if there is one. */
+  /* For ranks that share the same samples, here called stages; all four are NULL if there is one stage. */
   sl_stage_set *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
   sl_stage_set *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
   int *run;               /* [logical nodes] the run of layers in whose passes it is computed (stages.h); -1: none */

@@ -39,7 +39,7 @@ static sl_status spread_node(sl__spread *s, int index) {
   SL_TRY(sl__complete_sums(s));
   SL_TRY(end_awaited_bucket(s, node));
   SL_TRY(begin_updates(s));
-  SL_TRY(sl__send_values(s)); /* a copy may be of what a message brings */
+  SL_TRY(sl__send_values(s)); /* before the copies: a message may bring the value that a copy reads */
   SL_TRY(sl__copy_inputs(s));
   if (other_stage || (elsewhere && !gathers)) return SL_OK;
   for (int j = 0; j < node->n_out; j++)

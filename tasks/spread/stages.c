@@ -43,7 +43,7 @@ static sl_stage_set ranks_of(const cutter *c, int stage, sl_run fold) {
   return set;
 }
 
-/* Of a set, the ranks of its first stage. */
+/* The members of the set that are ranks of the first stage with any member. */
 static sl_stage_set first_of(const cutter *c, sl_stage_set set) {
   for (int s = 0; s < c->stages; s++)
     if (set & all_of(c, s)) return set & all_of(c, s);
@@ -71,7 +71,8 @@ static void find_learning(cutter *c) {
       for (int j = 0; j < g->node[i]->n_out; j++) c->learns[g->node[i]->out[j]] |= c->learns[g->node[i]->in[k]];
 }
 
-/* The place of the last divided node of a node's layer. key[n]: of the divided nodes; a layer's nodes have the same. */
+/* The place of the last divided node in the layer of `node`; NONE. key[n]: keys of the divided nodes; the nodes of a
+ * layer have the same key. */
 static int place_of_layer(const cutter *c, const uint32_t *key, const sl_node *node) {
   for (int k = c->n; k-- > 0;)
     if (key[k] == node->key && strcmp(c->g->node[c->node[k]]->name, node->name) == 0) return k;
@@ -112,14 +113,15 @@ static void find_crossings(cutter *c, int *made, int *read) {
       c->cross[k] += 2 * (double)sl_value_bytes(g->value[v]) / message_bytes_per_s;
 }
 
-/* A node of some folds is followed by the others of its stretch (folds.h), up to the sum over all folds. */
+/* Forbids a cut behind each node that computes only some folds, so a stretch (folds.h) stays in one run up to the sum
+ * over all folds. */
 static void keep_stretches(cutter *c) {
   for (int k = 0; k < c->n; k++)
     if (!is_whole(c, c->g->node[c->node[k]]->fold)) c->cross[k + 1] = INFINITY;
 }
 
-/* The backward passes go from the last stage to the first. So no cut lies between a backward node and one of a later
- * layer that reads what it makes, as in a block that is computed again. */
+/* Forbids each cut between a backward node and a backward node of a later layer that reads the first node's outputs, as
+ * in a block that is computed again: the backward passes go from the last stage to the first. */
 static void forbid_cuts(cutter *c, int *made) {
   const sl_graph *g = c->g;
   for (sl_value v = 0; v < g->n_values; v++) made[v] = NONE;
@@ -193,10 +195,10 @@ static int last_reader(const cutter *c, sl_value v, int place) {
   return last;
 }
 
-/* A lookup in a table that a later run reads as a whole, as a language model's head does: if its result is smaller
- * than the table, it is computed on that stage, before the first pass, and so is its gradient after the last pass. So
- * the rows move and not the table. The condition is that of a node that gathers (place.c). Not in folds, whose
- * gradients belong to the place of their sum. */
+/* Moves lookups in a table that a later run reads as a whole, as a language model's head does. That run's stage then
+ * computes the lookup before the first pass, and its gradient after the last pass, so rows move and not the table. The
+ * condition on bytes is that of a node that gathers (place.c). Lookups in folds stay: their gradients have the place of
+ * the sum over folds. */
 static void move_lookups(cutter *c) {
   const sl_graph *g = c->g;
   for (int k = 0; k < c->n; k++) c->moved[k] = NONE;
@@ -244,8 +246,9 @@ static int first_run(const int *first, const sl_node *node) {
   return run;
 }
 
-/* Nodes of the forward and backward passes. From the last node to the first, so that those without a place find their
- * readers' stages. reads[values]: stages that read a value; first[values]: run of its first reader. */
+/* Chooses the stages of the nodes of the forward and backward passes. Goes from the last node to the first, because
+ * nodes without a place take the stages of their readers. reads[values]: stages that read a value; first[values]: run
+ * of its first reader. */
 static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *reads, int *first) {
   const sl_graph *g = c->g;
   for (sl_value v = 0; v < g->n_values; v++) first[v] = NONE;

@@ -6,7 +6,8 @@
  * fast as can be. Each stage has `chunks` runs: run k belongs to stage k modulo the number of stages. A backward node
  * belongs to the stage of the forward node of the same layer. A parameter lies where a forward node reads it first, and
  * its update and its state with it. A node that concerns several parameters, such as the factor of clipping, is
- * computed by every stage, and so is a node without inputs by every stage that reads it.
+ * computed by every stage. A node that depends on no parameter and no state is computed by every stage that reads its
+ * outputs.
  * The order of the stages' passes is in timetable.h. Private to tasks/. */
 #ifndef SL_STAGES_H
 #define SL_STAGES_H

@@ -25,11 +25,12 @@ typedef struct sl__timetable {
   int *slot;                 /* [kinds][stages * chunks][parts] */
 } sl__timetable;
 
-/* SL_EINVAL: several chunks by another order than SL_PIPE_GPIPE, and the stages do not divide the micro-batches.
+/* SL_EINVAL: chunks > 1, an order other than SL_PIPE_GPIPE, and `parts` is no multiple of `stages`.
  * SL_ENOMEM. */
 sl_status sl__timetable_create(sl_pipe_order order, int stages, int chunks, int parts, sl__timetable **table);
 void sl__timetable_destroy(sl__timetable *table); /* NULL is allowed */
-/* The slot of a pass. That of the gradients of weights is that of the backward pass if they have no passes. */
+/* The slot of a pass. In an order without passes for gradients of weights, SL__PASS_WEIGHTS gives the slot of the
+ * backward pass. */
 int sl__timetable_slot(const sl__timetable *table, sl__pass_kind kind, int run, int m);
 int sl__timetable_passes(const sl__timetable *table); /* number of a stage's passes */
 /* The place of each pass in the order of a stage, from 0. turn[SL__PASS_KINDS][chunks][parts]: by kind, run of the
@@ -37,8 +38,8 @@ int sl__timetable_passes(const sl__timetable *table); /* number of a stage's pas
 void sl__timetable_turns(const sl__timetable *table, int stage, int *turn);
 /* The turn of a stage's pass in this slot. */
 int sl__timetable_turn(const sl__timetable *table, int stage, int slot);
-/* The first turn of a stage in a later slot than this one, in which it may receive what was sent then; the last turn if
- * there is none. */
+/* A stage's first turn after this slot: in it the stage may receive a message that is sent in the slot. The last turn
+ * if no turn is later. */
 int sl__timetable_turn_after(const sl__timetable *table, int stage, int slot);
 
 #endif

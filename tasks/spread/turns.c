@@ -24,8 +24,9 @@ static void list_turns(const sl__spread *s, int *turn) {
   if (s->passes) sl__timetable_turns(s->passes, s->stage / s->tensor, turn);
 }
 
-/* The turn of a message that waits for another stage; -1: that of the pass in which it is sent. The ranks of one stage
- * are in the same pass at the same time, and receive in it what the others send. */
+/* The turn of a message from another stage, or of a message outside of all passes; -1: the message has the turn of the
+ * pass in which it is sent. Ranks of one stage are in the same pass at the same time, so they receive each other's
+ * messages in this pass. */
 static int turn_of_message(const sl__spread *s, const sl_node *node) {
   const sl__exchange_attr *attr = node->attr;
   const int slot = attr->slot;
@@ -36,7 +37,8 @@ static int turn_of_message(const sl__spread *s, const sl_node *node) {
   return sl__timetable_turn_after(s->passes, stage, slot);
 }
 
-/* The turn of a leaf's task. What belongs to no run is as late as it can be: its readers make it earlier. */
+/* The turn of a leaf's task. A node of no run first gets the last turn of the forward or backward passes of its
+ * micro-batch; its readers can lower this turn. */
 static int turn_of_task(const sl__spread *s, const sl_node *node, int part, const int *turn) {
   const sl__timetable *t = s->passes;
   if (node->message) return sl__timetable_turn(t, s->stage / s->tensor, ((const sl__exchange_attr *)node->attr)->slot);
@@ -92,7 +94,7 @@ sl_status sl__take_turns(sl__spread *s) {
     SL_TRY_OUT(
         sl_blame(sl_fail(SL_EINVAL,
                          "layer '%s' needs a sum over all samples before the passes of a pipeline have ended: this "
-                         "model cannot be one",
+                         "model cannot be divided into pipeline stages",
                          early->name),
                  "mesh"));
   int n = 0;

@@ -169,9 +169,9 @@ size_t sl__exchanges_bytes(const sl__exchanges *x) { return sl_exchange_memory(x
 
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return sl_exchange_sent(x->engine); }
 
-/* Sets the task's count again before each step: if prologue and engine end the task at the same time, the count is left
- * one too low. Also sets b->left: StarPU orders what this thread has written before the callbacks, but by means that
- * ThreadSanitizer does not see. */
+/* Before each step resets to 1 StarPU's count of the releases that the task's end waits for: if the prologue callback
+ * and the exchange's thread end the task at the same time, StarPU leaves the count one too low. Also sets b->left:
+ * StarPU orders what this thread has written before the callbacks, but by means that ThreadSanitizer does not see. */
 void sl__exchanges_hold(sl__task *t) {
   bucket *b = t->task->prologue_callback_pop_arg;
   atomic_store(&b->left, b->n);

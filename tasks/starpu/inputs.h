@@ -24,8 +24,8 @@ void sl__inputs_forget(sl__inputs *inputs);
  * step's tasks are submitted. */
 void sl__inputs_bind(sl__inputs *inputs, const sl_step *step);
 
-/* The most bytes of batches that lie in the memory of a worker of the predicted schedule: each array of a loader keeps
- * its copy. */
+/* Bytes of batches that a worker's memory holds at most, if tasks run where the predicted schedule puts them: the rows
+ * of the worker's input tasks, once for each of a loader's three arrays. */
 size_t sl__inputs_bytes(const sl__inputs *inputs, const sl_schedule *schedule, int worker);
 
 /* Fills read[] (unless it is NULL) with the data that each task reads, and returns the number of entries. */

@@ -41,12 +41,13 @@ typedef struct sl_program_options {
   int planned; /* 1: with GPUs, each task runs in the memory where the predicted schedule puts it; 0: where
                   the policy puts it */
   int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
-  int zero; /* stage (placement.h). 1, 2: each rank updates its share of the parameters and holds only their optimizer
-             * state; if all ranks are on one node, they share the parameters' memory if it is large enough. 3:
-             * otherwise each rank holds only its share of the parameters, too */
+  int zero; /* stage (placement.h). 1, 2: each rank updates a share of the parameters and holds the optimizer state of
+             * this share only. 3: each rank also holds only this share of the parameters. If all ranks are on one node,
+             * stages (below) is 0 or 1, and enough shared memory is free, the ranks share one copy of the parameters
+             * instead, also in stage 3 */
   /* stages: number of ranks that share the same samples: stages of a pipeline times `tensor`. tensor: number of ranks
    * of each stage that divide the folds of a layer (placement.h). Rank r has number r % stages among the ranks with its
-   * samples; first_leaf then has an entry for each rank with the same number. 0 or 1: none. */
+   * samples and computes leaves [first_leaf[r / stages], first_leaf[r / stages + 1]). 0 or 1: none. */
   int stages, tensor;
   sl_pipe_order order;
   int chunks; /* runs of layers that a stage of the pipeline has; 0 or 1: one */

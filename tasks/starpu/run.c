@@ -196,10 +196,12 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
 
 #else
 
-enum { LOOK_S = 10 }; /* seconds without progress after which tasks that cannot run are looked for; likewise */
-static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
+/* Seconds without progress, as sl__run_wait counts them, until it looks for tasks too large for a GPU's memory. */
+enum { LOOK_S = 10 };
+/* If all threads together wait longer than this for a processor within a second, the second counts as a sixth. */
+static const double STARVED_S = 0.5;
 
-/* Whether the first that waits is an exchange. Its data may be large, and the link or disk slow. */
+/* Whether the first entry that left_lying counts is an exchange. Its data may be large, and the link or disk slow. */
 static int waits_for_copies(const sl__task *task, const int *order, int n) {
   const sl__task *first = NULL;
   return left_lying(task, order, n, &first) > 0 && first->exchange;
