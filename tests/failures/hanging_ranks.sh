@@ -3,7 +3,7 @@
 # data, a warning names rank, call and file; if the call returns, the job goes on, else it ends with exit code 76.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
-. "$top/tests/support/hangs.shlib"
+. "$top/tests/failures/hangs.shlib"
 # Ranks also wait for one another, while the machine gives its time to others: 4 s each time, on an idle machine.
 for what in 'fsync .step-00000005.partial/.part-00001 1' 'write .step-00000020.partial/.part-00001 1'; do
   # shellcheck disable=SC2086 # $what is several words

@@ -3,7 +3,7 @@
 # opens, locks or closes, a warning names call and file within --stall-timeout, and the command ends with exit code 76
 # when it has waited for --disk-timeout. A run that had begun resumes to the same bytes.
 . "$(dirname "$0")/../support/command.shlib"
-. "$top/tests/support/hangs.shlib"
+. "$top/tests/failures/hangs.shlib"
 # Reading, and the calls around it. With the files on their way there is no run yet, or an old one.
 reads() { # name, call, part of the path, which one, pattern, starling's arguments
   about=$1 wanted_call=$2 wanted_path=$3 which=$4 pattern=$5 code=0

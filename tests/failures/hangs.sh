@@ -4,7 +4,7 @@
 # of an undisturbed run. If the job has waited for it for --disk-timeout, it ends with exit code 76, and --resume
 # continues to the same bytes. A call that nothing waits for ends no job.
 . "$(dirname "$0")/../support/command.shlib"
-. "$top/tests/support/hangs.shlib"
+. "$top/tests/failures/hangs.shlib"
 hang() { # name, call, part of the path, which one, pattern of the file
   code=0
   paced 2

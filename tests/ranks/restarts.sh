@@ -4,7 +4,7 @@
 # ranks of each job (2). RESTARTS_LOG: a file for the milliseconds from each kill to the next step. Which ranks and when
 # comes from a printed SEED.
 . "$(dirname "$0")/../support/command.shlib"
-. "$top/tests/support/launched.shlib"
+. "$top/tests/ranks/launched.shlib"
 kills=${RESTARTS:-2} seed=${SEED:-$(date +%s)}
 echo "# SEED=$seed"
 draw() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); drawn=$((seed / 65536 % $1)); }

@@ -2,7 +2,7 @@
 # A rank that stands still ends the job with exit code 76 and a stall file with the stacks of all ranks, or --restarts
 # starts the job again. A host that cannot be reached ends the job with the host's name.
 . "$(dirname "$0")/../support/command.shlib"
-. "$top/tests/support/launched.shlib"
+. "$top/tests/ranks/launched.shlib"
 # A rank that stands still.
 paced() { patience=$((4 + 2 * $(pace))); } # the stall timeout of the next job
 paced
