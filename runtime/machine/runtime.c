@@ -802,7 +802,7 @@ const sl_share *sl_runtime_share(const sl_runtime *rt) { return &rt->share; }
 hwloc_topology_t sl_runtime_topology(const sl_runtime *rt) { return rt->topology; }
 double sl_runtime_quota(const sl_runtime *rt) { return rt->quota; }
 const char *sl_runtime_sched(const sl_runtime *rt) { return rt->sched; }
-double sl_runtime_patience(const sl_runtime *rt) { return rt->options.patience < 10 ? 10 : rt->options.patience; }
+double sl_runtime_patience(const sl_runtime *rt) { return rt->options.patience >= 10 ? rt->options.patience : 10; }
 sl_isa sl_runtime_isa(const sl_runtime *rt) { return (void)rt, sl_isa_current(); }
 const char *sl_runtime_model_host(const sl_runtime *rt) { return rt->model_host; }
 const char *sl_runtime_sampling(const sl_runtime *rt) { return rt->sampling; }

@@ -104,7 +104,7 @@ const sl_share *sl_runtime_share(const sl_runtime *runtime);     /* cores of thi
 hwloc_topology_t sl_runtime_topology(const sl_runtime *runtime); /* borrowed */
 double sl_runtime_quota(const sl_runtime *runtime);              /* the cgroup's, in cores; 0: none */
 const char *sl_runtime_sched(const sl_runtime *runtime);         /* the policy in use */
-double sl_runtime_patience(const sl_runtime *runtime);           /* options->patience, at least 10 */
+double sl_runtime_patience(const sl_runtime *runtime);           /* options->patience, at least 10; NaN: 10 */
 sl_isa sl_runtime_isa(const sl_runtime *runtime);
 const char *sl_runtime_model_host(const sl_runtime *runtime); /* the machine name of StarPU's performance models */
 const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */

@@ -3,6 +3,7 @@
 #include "runtime/machine/runtime.h"
 
 #include <cblas.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,20 @@ static void no_home(void **state) {
   }
 }
 
+/* Commands without --stall-timeout leave it at NaN; a policy then still has ten seconds. */
+static void patience(void **state) {
+  (void)state;
+  const double given[] = {NAN, 0, 25}, expected[] = {10, 10, 25};
+  for (int i = 0; i < 3; i++) {
+    sl_runtime_options options = sl_runtime_defaults();
+    options.workers = 1, options.keep_mpi = 1, options.patience = given[i];
+    sl_runtime *rt;
+    assert_ok(sl_runtime_start(&options, &rt));
+    assert_true(sl_runtime_patience(rt) == expected[i]);
+    sl_runtime_stop(rt);
+  }
+}
+
 /* The library sees one rank although another MPI's launcher started four. Ends MPI, so it comes last. */
 static void launcher_and_mpi(void **state) {
   (void)state;
@@ -270,6 +285,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(openblas_gets_the_kernels_of_its_cpu),
       cmocka_unit_test_setup_teardown(no_home, scratch_setup, scratch_teardown),
       cmocka_unit_test(two_ranks),
+      cmocka_unit_test(patience),
       cmocka_unit_test(launcher_and_mpi),
   };
   return cmocka_run_group_tests_name("runtime/runtime", tests, NULL, NULL);
