@@ -85,7 +85,7 @@ sl_status sl_training_from_json(const json_t *json, sl_training *training) {
   for (const sl_training_setting *t = sl_training_settings; t->s.field; t++) {
     const json_t *value = json_object_get(json, t->s.field);
     if (t->flags & SL_TRAINING_NO_BIT || (!value && t->flags & SL_TRAINING_LATER)) continue;
-    if (!value) return sl_fail(SL_EFORMAT, "there is no %s of training", t->s.field);
+    if (!value) return sl_fail(SL_EFORMAT, "the training settings lack '%s'", t->s.field);
     SL_TRY(sl_setting_from_json(&t->s, training, value));
   }
   return SL_OK;

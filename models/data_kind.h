@@ -61,13 +61,13 @@ struct sl_data_kind {
   const char *counted; /* what a score counts: "tokens" */
   const char *classes; /* what the model's classes are called: "kinds" */
   const char *rate;    /* unit of throughput: "tokens/s" */
-  const char *files;   /* what a path may name, for help; NULL: an earlier kind of the list says so */
+  const char *files;   /* help text for --data; NULL: the text of an earlier kind in the list holds for this one, too */
 
   int perplexity;           /* 1: scores show the perplexity, and less loss is better; 0: more accuracy is */
   int classifies;           /* 1: a sample has one label, classes have names, an evaluation gives probabilities */
   int pictures;             /* 1: samples are U8 [height, width, channels], which augmentation and prediction take */
   int normalises;           /* 1: mean and deviation of sl_model_data are used */
-  int continues;            /* 1: a model foretells what follows a sequence, so it can write */
+  int continues;            /* 1: a model predicts the next token, so it can generate text */
   const char *classes_size; /* the model's size that is the number of classes: "vocabulary"; NULL: none is */
 
   /* ---- data sets ---- */

@@ -125,7 +125,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
   sl_status status = sl_graph_status(n->graph);
-  if (status == SL_OK) status = fold(options, 1, n); /* whoever wants logits wants them whole */
+  if (status == SL_OK) status = fold(options, 1, n); /* 1: the logits are read whole, so classes stay undivided */
   if (status == SL_OK && options->precision != SL_PRECISION_FP32)
     n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);

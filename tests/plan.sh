@@ -83,7 +83,7 @@ check 'the samples take their number over the rate' close_to "$(number_of second
 run plan lenet --machine laptop-gpu --samples 1000000 --json
 check 'energy where the power is known' at_most 1 "$(number_of joules out)"
 expect 'a time that is met' 0 'That is within' plan mlp --machine vm-2 --batch 256 --samples 1000000 --time 10h
-expect 'a time that no number of nodes meets' 0 'no number of nodes does' plan mlp --machine vm-2 --batch 64 --samples 1000000 --time 1s
+expect 'a time that no number of nodes meets' 0 'no number of nodes is enough' plan mlp --machine vm-2 --batch 64 --samples 1000000 --time 1s
 gpt='gpt2 --size layers=4,width=256,heads=4 --length 256 --batch 256 --machine epyc-2x64 --ranks-per-node 1 --json'
 # shellcheck disable=SC2086
 run plan $gpt --samples 1000000

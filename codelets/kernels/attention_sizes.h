@@ -10,10 +10,10 @@
 
 enum { SL_ATTENTION_STRETCHES = 8, SL_ATTENTION_STRETCH = 128 };
 
-/* Number of heads and of queries at once, so that they take about sl__fast_bytes; row lengths of a head's tokens
- * [T][dp] and of its scores [queries][Tp]; the offsets of the arrays and the total, in bytes. y, dq, dk, dv, s, dscores
- * and D are floats; q, k, v, dout, p and ds have the type of activations. In fp32, p takes the place of s, and ds that
- * of dscores. */
+/* heads, queries: how many are computed at once, so that the arrays take about sl__fast_bytes. dp, Tp: row lengths of a
+ * head's tokens [T][dp] and scores [queries][Tp]. The other members are offsets of arrays, and all is the total, in
+ * bytes. y, dq, dk, dv, s, dscores and D are floats; q, k, v, dout, p and ds have the type of activations. In fp32, p
+ * has the memory of s, and ds has the memory of dscores. */
 typedef struct sl_attention_scratch {
   int64_t heads, queries, dp, Tp;
   size_t q, k, v, y, s, p;                 /* forward; y: the result */

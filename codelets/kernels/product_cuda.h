@@ -19,11 +19,11 @@
  *     move(line, position)   moves it on by SL_CUDA_EIGHT numbers
  *     PLAIN         whether the factor is a matrix in memory. Then it also has, for tiles that lie within the matrix:
  *     even(i, side, piece)   whether a piece of `side` indices from i on can be read by walk() without checks
- *     begin(i, piece, k), step(n)   address of an element, and from there to the one n later in k
+ *     begin(i, piece, k), step(n)   address of an element; distance to the element n later in k
  *     walk(address, to)   to[0 .. 4) = the elements from the address on
  *   P: PAIRS         whether numbers 2 i and 2 i + 1 of k are a pair
  *     count          number of pieces
- *     length(piece), numbers(piece)   number of k in one; without the zero that completes the last pair
+ *     length(piece), numbers(piece)   values of k in a piece, with and without the zero that completes the last pair
  *   C: line(m): address of row m. */
 #ifndef SL_PRODUCT_CUDA_H
 #define SL_PRODUCT_CUDA_H

@@ -22,9 +22,9 @@ static inline sl_walk sl_walk_of(const sl_tiles *tiles) {
   return (sl_walk){1, 1, 1, 0};
 #endif
 }
-/* sl_walk_rows: the largest number of rows of a product. n rows are cut into as few strips of at most so many rows as
- * possible; sl_walk_strip returns the first row of strip i. Strips have about equal size; by blocks, they consist of
- * whole tiles. */
+/* sl_walk_rows: the largest number of rows of a product, and so of a strip. sl_walk_strips: the least number of strips
+ * for n rows. sl_walk_strip: the first row of strip i. Strips have about equal size; by blocks, all strips but the last
+ * have the largest size. */
 static inline int64_t sl_walk_rows(sl_walk w) { return w.blocks ? SL_BLOCK_ROWS : SL_PRODUCT_ROWS; }
 static inline int64_t sl_walk_strips(sl_walk w, int64_t n) { return sl_tiles_of(n, sl_walk_rows(w)); }
 static inline int64_t sl_walk_strip(sl_walk w, int64_t n, int64_t i) {

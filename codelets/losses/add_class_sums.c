@@ -78,7 +78,7 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   for (int k = 0; k < 2; k++) {
     if (!need[k]) continue;
     const int producer = sl_graph_value(graph, node->in[k])->producer;
-    if (producer >= 0) graph->fold = graph->node[producer]->fold; /* whoever has the part needs its gradient */
+    if (producer >= 0) graph->fold = graph->node[producer]->fold; /* the folds that made the part need its gradient */
     din[k] = sl_graph_add1(graph, &sl_op_add_class_sums_grad, node->name, NULL,
                            (sl_value[]){dout[0], node->out[0], node->in[k]}, 3);
   }

@@ -26,8 +26,9 @@ size_t sl__conv2d_blas_scratch(const sl_call *call);
 size_t sl__conv2d_dx_blas_scratch(const sl_call *call);
 size_t sl__conv2d_dw_blas_scratch(const sl_call *call);
 
-/* Time of a linear layer by own products, with the kernels of sl_isa_current, over that by OpenBLAS's: the least of
- * several calls of each, 128 rows of 512 inputs and features, on one thread. SL_ENOMEM. Call it outside of steps. */
+/* *gain: time of a linear layer with Starling's products (the kernels of sl_isa_current), divided by its time with
+ * OpenBLAS. Each time is the shortest of several calls on one thread, with 128 rows, 512 inputs and 512 features.
+ * SL_ENOMEM. Call it outside of steps. */
 sl_status sl_blas_gain(double *gain);
 
 /* A matrix in row-major order: `row` numbers from row to row; transposed: its columns are read as rows. */

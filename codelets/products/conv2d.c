@@ -381,7 +381,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
     }
   return round_up(weights_sums_cuda(c) + together(&c->in[1])) + most;
 }
-/* The fast kernels: the first two as above, and what conv2d_sizes.h says. */
+/* The fast kernels: the sums of a result in bf16; filters and bias, copied together; the arrays of conv2d_sizes.h. */
 static size_t scratch_fast(const sl_call *c) {
   const view v = view_forward(c, &c->in[0], 1, NULL);
   return round_up(weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0)) +

@@ -340,8 +340,8 @@ struct phase_pixels {
   }
 };
 
-/* For a phase: the largest kernel position whose window begins on the grid, the offset of this window from the window
- * of the phase, and the number of such positions. */
+/* The taps of a phase along one axis: the largest kernel position r for which phase + pad - r is a multiple of the
+ * stride, the quotient (phase + pad - r) / stride, and the number of such positions. */
 struct phase_taps {
   int position, offset, count;
 };

@@ -123,15 +123,15 @@ static sl_status from_json(json_t *json, sl_model_data *d) {
   int64_t pixels;
   if (height < 1 || width < 1 || channels < 1 || channels > INT32_MAX || classes < 1 || classes > INT32_MAX ||
       __builtin_mul_overflow(height, width, &pixels) || pixels > INT32_MAX)
-    return sl_fail(SL_EFORMAT, "sizes that cannot be");
+    return sl_fail(SL_EFORMAT, "height, width, channels or classes are out of range");
   *d = (sl_model_data){.height = height, .width = width, .channels = channels, .classes = classes};
   for (int k = 0; k < SL_MAX_CHANNELS; k++) d->deviation[k] = 1; /* as the data set has it */
   const int64_t n = means(channels);
   if (!read_reals(mean, n, d->mean) || !read_reals(deviation, n, d->deviation))
-    return sl_fail(SL_EFORMAT, "mean or deviation is no list of a number for each channel");
+    return sl_fail(SL_EFORMAT, "mean and deviation must each be one number, or a list of one number for each channel");
   for (int64_t k = 0; k < n; k++)
     if (!(d->deviation[k] > 0) || !isfinite(d->mean[k]))
-      return sl_fail(SL_EFORMAT, "a mean or deviation that cannot be");
+      return sl_fail(SL_EFORMAT, "a mean is not finite, or a deviation is not above 0");
   return SL_OK;
 }
 

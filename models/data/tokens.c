@@ -183,7 +183,7 @@ static sl_status from_json(json_t *json, sl_model_data *d) {
   if (json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &vocabulary) != 0)
     return sl_fail(SL_EFORMAT, "%s", error.text);
   if (length < 1 || length > INT32_MAX || vocabulary < 1 || vocabulary > INT32_MAX)
-    return sl_fail(SL_EFORMAT, "sizes that cannot be");
+    return sl_fail(SL_EFORMAT, "length or vocabulary is out of range");
   *d = (sl_model_data){.length = length, .classes = vocabulary};
   return SL_OK;
 }

@@ -42,7 +42,7 @@ typedef struct bench {
   int64_t sent;          /* bytes to other nodes in a step, over all ranks */
   int64_t moved;         /* bytes between memory nodes in a step, over all ranks */
   double on_gpus, used;  /* bytes in the memories of all GPUs at most: predicted, and measured */
-  double planned, least; /* the same by the plans of GPUs' memories, and their lower bound; 0: there are none */
+  double planned, least; /* bytes copied in a step by the GPUs' memory plans, and a lower bound; 0: no copies */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
   int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
@@ -348,15 +348,15 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
       printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * b->usage.idle[c]);
     printf("\n");
   }
-  printf("input            %10.1f %%    of the time spent waiting for batches\n",
+  printf("input            %10.1f %%    of the measured time, spent waiting for batches\n",
          100e9 * b->input / (double)(b->to - b->from));
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
   if (b->used > 0) printf("GPU memory       %10.1f MB   at most, predicted %.1f\n", 1e-6 * b->used, 1e-6 * b->on_gpus);
   if (b->planned > 0)
     printf(
-        "  planned        %10.1f MB   as not all data fit into the GPUs' memory; in this order of tasks at least %.1f "
-        "MB\n",
+        "  planned        %10.1f MB   copied in a step, as not all data fit into the GPUs' memory; in this order of "
+        "tasks at least %.1f MB\n",
         1e-6 * b->planned, 1e-6 * b->least);
   print_energy(b);
   printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->job.predicted);

@@ -78,8 +78,8 @@ static sl_status see_to_models(sl__comparison *c) {
   } else if (!c->o->uncalibrated) {
     SL_TRY_OUT(calibrate_command(c, &command));
     status = sl_fail(SL_EUNCALIBRATED,
-                     "%s: %s; some of these policies go by StarPU's performance models: --policies with none of dm* "
-                     "and *heft* needs none, and --uncalibrated goes on without",
+                     "%s: %s; some of these policies need StarPU's performance models: give --policies without dm* and "
+                     "*heft*, or --uncalibrated to compare all the same",
                      command, reason);
   }
 out:
@@ -215,7 +215,7 @@ static sl_status find_bound(sl__comparison *c) {
       .before = g->before,
       .n_kinds = g->n_kinds,
       .n_worker_kinds = SL__PLACES,
-      .workers = workers, /* none of a kind: its times are infinite, so nothing is there */
+      .workers = workers, /* may be 0 for a kind: its times are infinite, so the bound places no task there */
       .seconds = c->alone,
       .copies = c->gpus > 0 && g->link > 0 ? &copies : NULL};
   SL_TRY_OUT(sl_bound_solve(&problem, &bound, share));

@@ -159,8 +159,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);
   SL_TRY_OUT(sl__plan_of(o, model, ranks, &plan));
-  if (workers < 0 && gpus == 0)
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: how many there are is for --gpus N to say"));
+  if (workers < 0 && gpus == 0) SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: give the number of GPUs by --gpus N"));
   if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
   sl_machine machine = o->described ? of_teams(&described, workers > 0 ? workers : 0, threads, gpus)
                                     : sl_machine_default(workers > 0 ? workers : 0, threads, gpus);

@@ -238,7 +238,8 @@ static sl_status find_images(job *j, const char *folder) {
       if (inner.n == 0) free(j->test.folder), j->test.folder = NULL;
     }
     if (j->test.folder && fraction > 0)
-      SL_TRY_OUT(sl_fail(SL_EINVAL, "--test-fraction: %s has images to test on already", j->test.folder));
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "--test-fraction: %s has images to test on already: leave the option out",
+                         j->test.folder));
     if (j->test.folder) SL_TRY_OUT(list_part(j, &j->test, j->test.folder));
   }
   if (fraction > 0) SL_TRY_OUT(set_aside(j, fraction));

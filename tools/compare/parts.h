@@ -68,7 +68,7 @@ typedef struct sl__comparison {
   int models_needed;     /* 1: a policy uses the models */
   int memories;          /* memory nodes; 1: no data are moved */
   char *no_energy;       /* why energy is unknown; NULL: it is known */
-  char *part_energy;     /* what it is the energy of, and why of no more; NULL: of all processors */
+  char *part_energy;     /* names the processors whose energy counts, and why the others' is unknown; NULL: all count */
   sl_timeline **graph;   /* timeline of the step on all workers; n_graph is 1 */
   int n_graph;
   double *alone;         /* [kinds][SL__PLACES] seconds of each kind of task with no other task running */

@@ -275,7 +275,7 @@ static sl_status fill_parts(const sl__model_file *f, sl_store *store, const sl_n
   sl_status status = SL_OK;
   if (joins && new_head)
     return sl_fail(SL_EUNSUPPORTED,
-                   "%s: a checkpoint in folds cannot begin a training with a new classifier: name the run",
+                   "%s: --new-head cannot use a checkpoint of a training with folds: give --init the run directory",
                    sl__model_path(f));
   SL_TRY_OUT(sl_network_evaluation(model, data, &unfolded, network->graph->batch, &all));
   SL_TRY_OUT(sl_store_create(&whole));

@@ -234,7 +234,8 @@ static void watch(pid_t pid, sink *sinks, const sl__limits *limits, processes *a
       if (!u.awake) asleep += 1e-9 * (double)(now - looked);
       looked = now;
       if (u.processes > limits->processes) t->end = SL__TRIAL_PROCESSES;
-      if (u.processes > 1 && u.processes <= limits->processes && u.bytes > limits->bytes) { /* that share much? */
+      /* Pages that several processes share were counted once for each process: count them once. */
+      if (u.processes > 1 && u.processes <= limits->processes && u.bytes > limits->bytes) {
         const size_t shared_once = proportional(all);
         if (shared_once) u.bytes = shared_once;
       }

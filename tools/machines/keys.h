@@ -16,10 +16,10 @@ typedef enum sl__key_kind {
 
 /* When a key must be given. */
 typedef enum sl__key_set {
-  SL__SET_SECTION,  /* wherever its section is */
-  SL__SET_NONE,     /* never */
-  SL__SET_BETWEEN,  /* if another key of the set is given: the network between nodes */
-  SL__SET_FAT_TREE, /* if the topology is this one, and it may not be given else; likewise the next two */
+  SL__SET_SECTION,  /* if its section is there */
+  SL__SET_NONE,     /* never: the key is optional */
+  SL__SET_BETWEEN,  /* if another key of the network between nodes is given */
+  SL__SET_FAT_TREE, /* if the topology is a fat tree; with others the key is an error. Likewise the next two */
   SL__SET_DRAGONFLY,
   SL__SET_TORUS
 } sl__key_set;
@@ -30,7 +30,7 @@ typedef struct sl__machine_key {
   sl__key_set set;
   sl__key_kind kind;
   size_t offset, size; /* of the field; of a text, with its zero byte */
-  double unit;         /* 1e9: the key counts in units of 1e9 of the field's */
+  double unit;         /* the field is the key's number times unit, such as 1e9 */
   double least, most;  /* in the key's unit */
   const char *example;
   const char *meaning; /* completes "KEY: " in messages */

@@ -7,7 +7,8 @@
 #include "tools/plan/parts.h"
 
 enum { MOST_NODES = 65536 };
-static const double STILL = 0.98; /* of the missing bytes: twice as many nodes leave as much */
+/* More nodes are no help if twice as many nodes leave more than this part of the missing bytes. */
+static const double STILL = 0.98;
 
 static int has(const sl__values *axis, int64_t value) {
   for (int i = 0; i < axis->n; i++)
@@ -116,9 +117,9 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
                       *nodes, sure ? ", and no fewer" : "", gb * p->state, what, gb * common);
     else
       snprintf(more, sizeof more,
-               "no number of nodes%s can hold it: what a rank needs beside its share of the parameters does not become "
-               "smaller",
-               s->o->batch > 0 ? " that this batch gives work" : "");
+               "no number of nodes%s is enough: the memory that a rank needs beside its share of the parameters does "
+               "not shrink with more nodes",
+               s->o->batch > 0 ? " that can share this batch" : "");
     if (on_gpus.p.valid && on_gpus.p.of_gpu)
       snprintf(more + used, sizeof more - (size_t)used,
                "; its GPUs could not take part, as one task needs %.3f GB at once (--workers cpu)", gb * on_gpus.p.gpu);

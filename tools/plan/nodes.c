@@ -9,7 +9,7 @@
 #include "tools/plan/parts.h"
 
 enum { MOST_NODES = 65536 };
-static const double GAIN = 1.02; /* of twice as many nodes: less is no gain */
+static const double GAIN = 1.02; /* least speedup by twice as many nodes; below it the search for nodes ends */
 
 /* Seconds of a sample on so many nodes; infinite: no plan fits. */
 static sl_status fastest(sl__planning *s, const sl__candidate *from, int nodes, double *seconds) {
@@ -39,12 +39,12 @@ static sl_status explain(const sl__planning *s, int nodes, double seconds, int n
   char text[32];
   sl__meter_duration(seconds, text);
   const int n = no_work ? asprintf(why,
-                                   "no number of nodes does: a batch of %lld samples gives more than %d nodes no work, "
-                                   "and these take %s; a larger --batch lets more take part",
+                                   "no number of nodes is enough: a batch of %lld samples has no work for more than %d "
+                                   "nodes, on which the training takes %s; give a larger --batch",
                                    (long long)s->o->batch, nodes, text)
                         : asprintf(why,
-                                   "no number of nodes does: on %d nodes it takes %s, and more nodes gain nothing, as "
-                                   "their exchanges and smaller shares take up what they save",
+                                   "no number of nodes is enough: on %d nodes the training takes %s, and more nodes "
+                                   "gain nothing, because of their exchanges and smaller shares of the batch",
                                    nodes, text);
   return n < 0 ? sl_no_memory("for a message") : SL_OK;
 }

@@ -178,8 +178,8 @@ static sl_status try(sl__planning *s, const sl__candidate *next, int *at, int *i
   return SL_OK;
 }
 
-/* Stages need micro-batches, and a rank of a stage has more samples than one that divides them with others: tried with
- * two and four micro-batches for each stage. */
+/* Tries this number of stages with two to four micro-batches for each stage, because a pipeline needs micro-batches. A
+ * rank keeps about the same number of shards. */
 static sl_status try_stages(sl__planning *s, sl__candidate next, int *at, int *improved) {
   const int64_t all = next.v[SL__EACH] * next.v[SL__MICRO];
   const sl__values *micro = &s->axis[SL__MICRO];
@@ -286,8 +286,8 @@ sl_status sl__search(sl__planning *s, int nodes, int *best) {
       *best = i;
   if (*best < 0)
     return sl_fail(SL_EINVAL,
-                   "no plan divides the batch of %lld samples and a node of '%s' among %d nodes: a larger --batch, or "
-                   "fewer --nodes, does",
+                   "no plan divides a batch of %lld samples among the workers of '%s' on %d nodes: give a larger "
+                   "--batch, or fewer --nodes",
                    (long long)(s->o->batch > 0 ? s->o->batch : s->first_batch), s->machine.name, nodes);
   return SL_OK;
 }

@@ -102,9 +102,9 @@ static void tell_bound(const mean *m, json_t *to) {
       json_sprintf(
           "With kernels as fast as in this run no schedule takes less than %s, which is %.1f %% of the step: %s.",
           duration(m->bound.mixed, (char[32]){0}), m->step > 0 ? 100 * m->bound.mixed / m->step : 0,
-          path
-              ? "so long is the longest chain of tasks that wait for one another, and more workers would not shorten it"
-              : "so long takes all work, evenly divided, and only faster kernels or more workers go below that"));
+          path ? "this is the longest chain of tasks that wait for one another, which more workers would not shorten"
+               : "this is the time of all tasks, divided evenly among the workers; only faster kernels or more workers "
+                 "would shorten it"));
 }
 
 static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {

@@ -53,11 +53,13 @@ function unpackIdle(from) {
 const unpackRanks = (timelines, beside) => timelines.map((t) => ({
   rank: t.rank, beside, from: t.from, to: t.to, nodes: t.nodes, records: unpackRecords(t.records), idle: unpackIdle(t.idle),
 }));
-// Of the run, and with those of a run beside it, which are drawn below: each run's times begin with its first submission.
+// The ranks of the run, and those of the run beside it, which are drawn below. The times of each run count from its
+// first submission that is shown.
 const ranks = unpackRanks(data.timelines, false), besides = data.beside ? unpackRanks(data.beside.timelines, true) : [];
 const allRanks = [...ranks, ...besides];
 
-// What is drawn below one another. Records first ... last - 1 are the row's, by time, and those idle intervals.
+// The rows of the timeline, from the top. A row has the records first ... last - 1, sorted by time, and the idle
+// intervals idleFirst ... idleLast - 1.
 const rows = [];
 [...data.timelines, ...(data.beside ? data.beside.timelines : [])].forEach((t, k) => {
   const idle = allRanks[k].idle;

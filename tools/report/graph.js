@@ -21,8 +21,8 @@ function placeOf(r, i) {
   return {layer, row: graph.by === 'block' ? blockOf(layer) : layer, phase};
 }
 
-// Of each node on the critical path the one before it there, -1 of others. The path is a chain: how far along it a node stands is the number of
-// those on it that lead there.
+// Returns for each node on the critical path the node before it on the path; -1 for the first node and for all other
+// nodes. If several critical nodes come directly before a node, the one with the longest chain before it counts.
 function alongPath(nodes) {
   const count = nodes.layer.length, along = new Int32Array(count), before = new Int32Array(count).fill(-1);
   const on = (i) => nodes.critical[i] === 1;

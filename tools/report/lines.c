@@ -74,15 +74,15 @@ static void hold_against_roof(sl__report_run *r) {
 }
 
 const char *sl__report_roof_note(const sl__report_run *r) {
-  if (r->gpus) return "GPUs had a part in this run; the roofline is known of CPU workers only.";
+  if (r->gpus) return "No roofline: GPUs took part in this run, and Starling has a roofline for CPU workers only.";
   if (!(r->peak_gflops > 0))
-    return "Of this machine's peaks the run knew nothing: 'starling bench MODEL' measures them, and later runs on this "
-           "machine with as many workers are held against them.";
+    return "No roofline: this machine's peaks were not known in this run. 'starling bench MODEL' measures them for "
+           "later runs on this machine with the same number of workers.";
   for (int i = 0; i < r->n_lines; i++)
     if (r->line[i].at_roof > r->line[i].seconds)
-      return "Above 100 % an operation is faster than the roof: Starling's own kernels can exceed OpenBLAS's sgemm, "
-             "whose build may lack kernels for this processor, data that are still in a cache come faster than memory "
-             "gives them, and peaks that were measured beside other work are too low.";
+      return "An operation above 100 % is faster than the roofline. Possible causes: OpenBLAS's build has no kernels "
+             "for this processor, so that Starling's kernels are faster than its sgemm; the data were still in a "
+             "cache; other programs ran while the peaks were measured, so that these are too low.";
   return "";
 }
 

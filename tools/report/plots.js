@@ -25,8 +25,8 @@ function inLight(look) {
   }
 }
 
-// An <svg> of the page as a text that stands alone: what style sheets said becomes attributes, and what its colours mean ([[colour, text]]) stands
-// below it.
+// Returns an <svg> of the page as the text of a file: styles become attributes, and the legend `meanings` ([[colour,
+// text]]) stands below the plot.
 function svgText(svg, meanings) {
   const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
   let [, , w, h] = svg.getAttribute('viewBox').split(' ').map(Number), x = 8;
@@ -98,7 +98,8 @@ function timelineText() {
 }
 $('save').append(saver('timeline', timelineText));
 
-// A plot with its title, what its colours mean, and the button. legend: what they mean where the page tells it elsewhere, for the file.
+// A plot with its title, the legend `meanings`, and the button that saves it. legend: the legend of the saved file, if
+// the page shows the legend elsewhere.
 function figureOf(title, svg, meanings, legend) {
   const caption = element('figcaption', title + (meanings ? ': ' : '')), box = element('figure');
   for (const [colour, text] of meanings || []) {
@@ -181,7 +182,7 @@ function plot(box, title, series, {unit = 'step', stairs = false, rule = null, z
   return figureOf(title, svg, series.length > 1 && series.map((s) => [s.colour, s.name]));
 }
 
-// A curve of metrics.jsonl as a list of one series; of what no line has, an empty one.
+// Returns a field of metrics.jsonl as a list of one series; an empty list if no line has a value.
 const curveOf = (lines, name, label, colour, factor) => lines && lines[name].some((v) => v !== null) ?
   [{name: label, colour, x: lines.step, y: lines[name].map((v) => v === null ? null : v * (factor || 1))}] : [];
 

@@ -6,7 +6,8 @@ const timeline = {
   extent: [0, 1], view: [0, 1], colours: {}, operationColour: {},
   chosen: null, // {row, record} or {row, idle}, and before: a task's predecessors
   wanted: '', criticalOnly: false,
-  only: null, // {name, has(rank, node)}: a part of the graph in place of a word pending: false, drawn: 0,
+  only: null, // {name, has(rank, node)}: a part of the graph that stands out in place of a searched word
+  pending: false, drawn: 0,
 };
 timeline.context = timeline.canvas.getContext('2d');
 timeline.extent = ranks.length && rows.length ? [Math.min(...allRanks.map((r) => r.from)), Math.max(...allRanks.map((r) => r.to))] : [0, 1];
@@ -44,7 +45,7 @@ function light() {
   timeline.matches = n;
   $('matches').textContent = timeline.filtered ? n.toLocaleString('en') + (n === 1 ? ' match' : ' matches') : '';
 }
-// A part of the graph stands out as what is searched for does; what is typed next takes its place.
+// Makes a part of the graph stand out, as a search does (null: none), until the user types in the search field.
 function only(part) {
   timeline.only = part;
   timeline.wanted = '';

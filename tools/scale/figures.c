@@ -7,7 +7,7 @@
 
 const char *const sl__scale_part_names[SL__SCALE_PARTS] = {"kernels", "exchange", "dependency", "runtime", "slowest"};
 
-static const double HALF = 0.5; /* of their share: below it added nodes do not pay */
+static const double HALF = 0.5; /* added nodes pay if they bring at least this part of the ideal speedup */
 
 /* The integral of x n phi(x) Phi(x)^(n-1), the mean of the largest order statistic: H. A. David, H. N. Nagaraja, Order
  * Statistics, 3rd edition, 2003, equation 3.1.1. The trapezoidal rule on the whole line, which converges

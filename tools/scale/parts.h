@@ -41,7 +41,7 @@ typedef struct sl__scale_point {
   double samples;    /* a second */
   double speedup;    /* samples/s over those of the first point with figures */
   double efficiency; /* the speedup over the ratio of the counts */
-  double added;      /* speedup that the nodes beyond the point before bring, over their share; NaN: first */
+  double added;      /* speedup gained since the previous point, divided by the ideal gain; NaN: first point */
   double
       loss[SL__SCALE_PARTS]; /* seconds by which a part exceeds that of ideal scaling; their sum is the step's excess */
   double cost;               /* of 1000 samples; NaN: unknown */

@@ -107,8 +107,8 @@ sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
   if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
   if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
   return sl_blame(sl_fail(SL_EINVAL,
-                          "--mesh tensor=%d divides products that this training has in %lld folds: a fold or more for "
-                          "each of these ranks is needed, from the first start on",
+                          "--mesh tensor=%d needs at least as many folds, and this training has %lld; a run keeps the "
+                          "folds of its first start",
                           mesh->tensor, (long long)training->folds),
                   "folds");
 }

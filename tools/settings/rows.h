@@ -92,7 +92,8 @@ SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
 #include "codelets/training_rows.def" /* settings of training: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
-        {0, "cut the batch into N leaves, the units of the reduction tree (default: the number of micro-batches)"})
+        {0, "cut the batch into N leaves, the units of the reduction tree (default: the number of micro-batches, for "
+            "each rank that divides samples)"})
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
         {0,
          "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
@@ -122,14 +123,15 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
          "number of ranks"})
 SETTING(TEXT, sync, "sync", SL__TRAIN | SL__BENCH, RUN, "step|local:H|diloco:H", "step", 0, 0,
         {0,
-         "when the ranks exchange: gradients in each step (step), or parameters every H steps, between which each rank "
-         "trains on its own samples: their mean (local), or an outer step with momentum towards it (diloco). With "
-         "local and diloco the bits depend on the number of ranks"})
+         "what the ranks exchange, and when: step: gradients in each step; local:H: every H steps, the parameters "
+         "become their mean over the ranks; diloco:H: every H steps, an outer optimizer with momentum moves the "
+         "parameters towards that mean. Between two exchanges of local and diloco each rank trains on its own "
+         "samples, and the bits depend on the number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 3,
         {0,
-         "what each rank keeps only its share of (ZeRO): 0: nothing; 1 or 2: optimizer state and gradients; 3: the "
-         "parameters, too, which it fetches when it uses them. With --mesh the ranks with the same part of the model "
-         "(data=N) share it. The bits are the same"})
+         "data of which each rank keeps one share, not all (ZeRO): 0: none; 1 or 2: optimizer state and gradients; 3: "
+         "parameters, too; a rank fetches other ranks' parameters when it uses them. With --mesh, the ranks with the "
+         "same part of the model (data=N) divide its data. The bits are the same"})
 
 SETTING(
     TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "data=N,pipe=N,tensor=N",
@@ -139,13 +141,13 @@ SETTING(
      "different micro-batches, or the products within a layer (tensor). With the same --folds the bits are the same "
      "(default: the samples)"})
 SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 127,
-        {0, "with --mesh: show what rank S of those that share the same samples computes"})
+        {0, "with --mesh: of the ranks that share samples, show the tasks of rank S (stage * tensor + part)"})
 SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
         "1f1b|gpipe|zero-bubble", NULL, 0, 0,
         {0,
-         "with --mesh pipe=N: a backward pass as soon as it can run, with memory for N micro-batches at most "
-         "(1f1b, the default), all forward passes first (gpipe), or as 1f1b with gradients of weights where a stage "
-         "would wait (zero-bubble)"})
+         "with --mesh pipe=N: the order of passes. 1f1b (default): each backward pass as soon as it can run, with "
+         "memory for N micro-batches at most; gpipe: all forward passes first; zero-bubble: as 1f1b, but a stage "
+         "computes gradients of weights while it would wait"})
 SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "V",
         NULL, 1, 64,
         {0,
@@ -188,8 +190,8 @@ SETTING(
     "exact|fast|tf32", "exact", 0, 0,
     {0,
      "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
-     "products, by cuBLAS, with other bits; tf32: as fast, and tensor cores multiply fp32, too, with factors rounded "
-     "to TF32"})
+     "products, by cuBLAS, with other bits; tf32: like 'fast', but tensor cores also multiply fp32 numbers, which they "
+     "round to TF32"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "choose which data leave a full GPU's memory by plan (default) or by StarPU's LRU"})
 SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,
@@ -372,8 +374,8 @@ SETTING(TEXT, hosts, "hosts", SL__TRAIN | SL__SCALE, NONE, "NAME[:N],...", NULL,
          "start mpiexec with N ranks (default 1) on each of these hosts; a restart leaves out hosts that no longer "
          "answer"},
         {SL__SCALE,
-         "measure on these hosts, each with up to N ranks (default 1): so many ranks take the first hosts that have "
-         "as many"})
+         "measure on these hosts, each with up to N ranks (default 1); a measurement with fewer ranks uses the first "
+         "hosts of the list"})
 SETTING(TEXT, mpiexec, "mpiexec", SL__TRAIN | SL__SCALE, NONE, "FILE", NULL, 0, 0,
         {0, "the mpiexec to start, with --ranks or --hosts (default mpiexec.mpich, else mpiexec)"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,

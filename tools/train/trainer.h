@@ -97,9 +97,9 @@ sl_status sl__trainer_complete_options(sl__trainer *run);
 /* weights.c. Opens the file of --init and uses its normalisation of images, because the weights were trained with that.
  * A resumed run has weights and normalisation in its checkpoints. */
 sl_status sl__trainer_open_init(sl__trainer *run);
-/* Fills the store from it. */
 /* Normalises images as in the training of the weights of --init. */
 void sl__trainer_take_normalisation(sl__trainer *trainer);
+/* Fills the store from the file of --init. */
 sl_status sl__trainer_take_init(sl__trainer *run);
 void sl__trainer_print_init(const sl__trainer *run);
 
@@ -149,9 +149,10 @@ sl_status sl__trainer_verify(sl__trainer *run);
 /* Warns if --verify-every has no parameters to compare. */
 void sl__trainer_warn_unverified(const sl__trainer *run);
 
-/* back.c. Collective. Go back to a checkpoint: after sl__trainer_verify found a difference; after the loss of `step`
- * leapt, skipping that step and the one before from now on. sl_error() is the cause. They fail with its status if there
- * is no checkpoint, or if the cause recurs. */
+/* back.c. Collective. Both functions go back to a checkpoint; sl_error() must describe the cause. from_fault: call it
+ * after sl__trainer_verify found a difference. from_leap: call it after the loss of `step` leapt; from then on the run
+ * skips `step` and the step before it. Both fail with the cause's status if there is no such checkpoint, or if the
+ * cause recurs. */
 sl_status sl__trainer_back_from_fault(sl__trainer *run);
 sl_status sl__trainer_back_from_leap(sl__trainer *run, int64_t step);
 

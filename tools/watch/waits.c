@@ -32,9 +32,9 @@ static int wait_for(MPI_Request *request, MPI_Status *status) {
   }
 }
 
-/* Waits until all ranks of the communicator have come to this call. A collective call after it does not wait long. Not
- * on MPI_COMM_WORLD: a rank that fails before it has another communicator asks there, by a barrier, whether all fail
- * (sl__ranks_fail), and this barrier would answer. */
+/* Waits until all ranks of the communicator have come to this call, so that the collective call after it does not wait
+ * long. On MPI_COMM_WORLD it does nothing: a rank that fails early calls a barrier there, to find out whether all ranks
+ * fail (sl__ranks_fail), and that barrier must not match one of this function. */
 static int meet(MPI_Comm comm) {
   MPI_Request request;
   if (comm == MPI_COMM_WORLD) return MPI_SUCCESS;

@@ -95,7 +95,8 @@ static struct watch {
        .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
 static int listens(void) { return w.rank < LISTENERS; }
-/* A quarter of the patience: all know of a slow disk before anybody's patience ends. */
+/* Notes a disk that has been slow for a quarter of the patience, so that all ranks know of it before the patience of
+ * any rank ends. */
 static void note_disk(double seconds) {
   if (seconds > w.patience / 4) atomic_store(&w.disk_slow, sl_seconds());
 }
