@@ -45,25 +45,26 @@ static int has_f16c(void) {
 }
 #endif
 
-int sl_isa_runs(sl_isa isa) {
+static unsigned ask(void) { /* bits 1 << isa of the instruction sets that run here */
+  unsigned sets = 1u << SL_ISA_BASELINE;
 #ifdef SL_HAVE_X86_KERNELS /* set by the build if the compiler can make them */
   /* The compiler's runtime checks the CPU, and that the system saves the wide registers. */
   __builtin_cpu_init();
-  const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  switch (isa) {
-    case SL_ISA_BASELINE:
-      return 1;
-    case SL_ISA_AVX2_FMA:
-      return avx2;
-    case SL_ISA_AVX512_VL:
-      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    default:
-      return 0;
-  }
-#else
-  return isa == SL_ISA_BASELINE;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return sets;
+  sets |= 1u << SL_ISA_AVX2_FMA;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    sets |= 1u << SL_ISA_AVX512_VL;
 #endif
+  return sets;
+}
+
+/* Asks the CPU once: in a virtual machine each CPUID takes many microseconds. */
+int sl_isa_runs(sl_isa isa) {
+  static _Atomic unsigned known;
+  unsigned sets = known;
+  if (sets == 0) known = sets = ask();
+  return (unsigned)isa < SL_ISA_COUNT && (sets >> isa & 1);
 }
 
 #if defined SL_HAVE_AMX && defined __linux__
