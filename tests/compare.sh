@@ -6,7 +6,7 @@ if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a san
 STARPU_HOME=$work/home
 export STARPU_HOME
 unset STARPU_HOSTNAME STARPU_CALIBRATE_MINIMUM
-small='--batch 64 --steps 5 --repetitions 3 --workers 1'
+small='--size hidden=32 --batch 64 --steps 5 --repetitions 3 --workers 1'
 odd="odd<b>&'name"
 make_set "$odd" 64 32 8 3
 # shellcheck disable=SC2086 # $small is several words, here and below
@@ -25,7 +25,7 @@ check 'the plot has an interval and a point for each policy that ran' test "$(gr
 check 'the plots are also written as files' sh -c 'grep -q "<circle " tables/compare-ratios.svg && grep -q ">dependency<" tables/compare-shares.svg'
 check 'the page has the verdict' grep -qE '<p>(Take|No policy)' $page
 check 'the page has a row of figures for each policy' test "$(grep -cE '^<tr><td>(eager|lws)</td><td>(on|off)</td>' $page)" = 4
-check 'the page has the command that repeats it, quoted for a shell and escaped' grep -qF "starling compare mlp --batch 64 --steps 5 --repetitions 3 --workers 1 --data &#39;odd&#60;b&#62;&#38;&#39;\\&#39;&#39;name&#39;" $page
+check 'the page has the command that repeats it, quoted for a shell and escaped' grep -qF "starling compare mlp --size hidden=32 --batch 64 --steps 5 --repetitions 3 --workers 1 --data &#39;odd&#60;b&#62;&#38;&#39;\\&#39;&#39;name&#39;" $page
 check 'names cannot insert markup' sh -c '! grep -q "<b>" "$1"' - $page
 check 'the page has no script and loads nothing' sh -c '! sed "s/ xmlns=\"[^\"]*\"//" "$1" | grep -qE "<script|src=|@import|url\(|https?:"' - $page
 check 'the page has machine and versions' grep -qE '<tr><td>libraries starpu</td><td class="meaning">[0-9.]+' $page
@@ -78,7 +78,7 @@ check 'these models count as calibrated' grep -q '"uncalibrated": false' again/c
 check 'the script used the models of the bundle' absent nowhere
 export STARPU_CALIBRATE_MINIMUM=100000 # samples, which is more than calibrate's steps give
 expect 'models that lack samples even then: exit code 3' 3 'starling calibrate mlp .* lack samples after [0-9]+ steps: .*--uncalibrated to compare all the same' \
-  compare mlp --batch 4 --steps 2 --repetitions 3 --workers 1 --policies dmda --performance-models barn
+  compare mlp --size hidden=32 --batch 4 --steps 2 --repetitions 3 --workers 1 --policies dmda --performance-models barn
 check 'no table is printed' sh -c '! grep -qE "^(eager|dmda) " out'
 unset STARPU_CALIBRATE_MINIMUM
 expect 'a bundle with another ending is refused' 2 "'b.zip' does not end in .tar.gz" compare mlp $small --bundle b.zip
@@ -89,15 +89,15 @@ check 'the page is marked as uncalibrated' grep -q '<strong>Uncalibrated: ' mark
 expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --performance-models hut --calibrate --json
 
 # Within the given minutes: the five default policies, with as many steps and repetitions as fit.
-expect 'without options: the default policies' 0 '^mlp: eager, (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas)\. About' compare mlp --batch 64 --workers 1 --minutes 0 --out quick
+expect 'without options: the default policies' 0 '^mlp: eager, (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas)\. About' compare mlp --size hidden=32 --batch 64 --workers 1 --minutes 0 --out quick
 check 'at least three repetitions each' test "$(grep -cE '^(eager|lws|prio|dmda|dmdas),1,[0-2],' quick/compare.csv) $(wc -l <quick/compare.csv)" = '15 16'
-expect '--steps and --minutes leave the repetitions open' 0 '^mlp: eager, lws\. About [0-9]+ repetitions of 7 steps' compare mlp --batch 64 --workers 1 --minutes 0.2 --steps 7 --policies lws --out timed
+expect '--steps and --minutes leave the repetitions open' 0 '^mlp: eager, lws\. About [0-9]+ repetitions of 7 steps' compare mlp --size hidden=32 --batch 64 --workers 1 --minutes 0.05 --steps 7 --policies lws --out timed
 check 'the repetitions fill the time' test "$(field repetitions timed/compare.json)" -ge 3
 
 # Ctrl-C, which a terminal sends to the whole group of processes. The processes are: one that looks, one that times the
 # tasks alone, then the policies, eager first.
 begin() { # compare's arguments: started in a group of its own as $pid
-  env --default-signal=INT setsid "$starling" compare mlp --batch 64 --workers 1 --steps 200 --repetitions 5 "$@" >out 2>err &
+  env --default-signal=INT setsid "$starling" compare mlp --size hidden=32 --batch 64 --workers 1 --steps 200 --repetitions 5 "$@" >out 2>err &
   pid=$! child='' children=0 folder=''
 }
 find_folder() {
