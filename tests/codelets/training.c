@@ -80,7 +80,7 @@ static void the_first_files_open(void **state) {
     if (!value) continue;
     json_object_del(json, row->s.field);
     char words[64];
-    snprintf(words, sizeof words, "no %s", row->s.field);
+    snprintf(words, sizeof words, "lack '%s'", row->s.field);
     assert_fails(SL_EFORMAT, words, sl_training_from_json(json, &t));
     json_object_set_new(json, row->s.field, value);
   }

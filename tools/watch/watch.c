@@ -6,6 +6,7 @@
 #include "tools/watch/watch.h"
 
 #include <mpi.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/activity.h"
@@ -207,14 +209,21 @@ static void say(const char *file) {
 
 #define ENDS (SIGRTMIN + 8)      /* used by no library of ours */
 static const double ASKED_S = 5; /* the most a rank may take to exit; a busy machine needs tenths of a second */
-static void end_here(int number) {
-  (void)number;
+
+/* Ends this rank on the request of another one (see end_siblings). A child keeps this rank's connection to mpiexec open
+ * until that rank has exited too. */
+static void end_here(int number, siginfo_t *from, void *context) {
+  (void)number, (void)context;
+  if (_Fork() == 0) {
+    struct pollfd asks = {.fd = (int)syscall(SYS_pidfd_open, from->si_pid, 0), .events = POLLIN};
+    poll(&asks, 1, asks.fd < 0 ? 300 : (int)(ASKED_S * 1e3));
+  }
   _exit(w.exit_code);
 }
 
-/* Ends the ranks of this host. Asks each of them to exit by itself if it can, because for a killed process mpiexec
- * returns the signal's number instead of the exit code. For the same reason returns as soon as they have gone: mpiexec
- * then kills this rank. */
+/* Ends the ranks of this host. mpiexec kills the others as soon as it loses the connection to one of them, and for a
+ * killed rank it returns the signal's number instead of the exit code. So each rank is asked to exit by itself, and
+ * keeps its connection until this rank has exited. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   static pid_t asked[SL__SIBLINGS_MOST];
@@ -669,7 +678,7 @@ sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) 
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
   sl__stacks_open();
-  struct sigaction action = {.sa_handler = end_here};
+  struct sigaction action = {.sa_sigaction = end_here, .sa_flags = SA_SIGINFO};
   sigemptyset(&action.sa_mask);
   sigaction(ENDS, &action, NULL);
   if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
