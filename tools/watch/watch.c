@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/activity.h"
@@ -34,12 +33,13 @@ enum {
   MESSAGE = 4096,
   FOLDER = 4000,
   MORE_PATIENCE = 10,
-  PARTS_MS = 700, /* how long the rank that ends the job waits for the others' parts of the stall file */
-  COLLECT_S = 5,  /* longest time for the stall file: its disk may be what hangs */
-  HOLD_S = 10,    /* how long a rank leaves it to another rank to end the job */
-  DISK_S = 600,   /* least default for a call on a file; a cold tape or a full array may take minutes */
-  NEWS_S = 2,     /* age up to which news of a slow disk are passed on: two reports */
-  SILENT_S = 3    /* a rank is not called silent sooner: it reports once a second */
+  PARTS_MS = 700,   /* how long the rank that ends the job waits for the others' parts of the stall file */
+  COLLECT_S = 5,    /* longest time for the stall file: its disk may be what hangs */
+  KEEPS_MS = 10000, /* how long a connection to mpiexec is kept: ranks that have not exited by then are killed */
+  HOLD_S = 10,      /* how long a rank leaves it to another rank to end the job */
+  DISK_S = 600,     /* least default for a call on a file; a cold tape or a full array may take minutes */
+  NEWS_S = 2,       /* age up to which news of a slow disk are passed on: two reports */
+  SILENT_S = 3      /* a rank is not called silent sooner: it reports once a second */
 };
 
 /* What a rank says. */
@@ -66,6 +66,7 @@ static struct watch {
   int rank, ranks; /* of the launcher; in TALKS MPI's */
   double patience, disk;
   int exit_code;
+  int launcher; /* the descriptor of this rank's connection to mpiexec; 0: none */
   pthread_t thread;
   pthread_mutex_t lock;    /* of programs */
   pthread_mutex_t meeting; /* of the next two, and held while MPI is asked for its ranks */
@@ -210,20 +211,23 @@ static void say(const char *file) {
 #define ENDS (SIGRTMIN + 8)      /* used by no library of ours */
 static const double ASKED_S = 5; /* the most a rank may take to exit; a busy machine needs tenths of a second */
 
-/* Ends this rank on the request of another one (see end_siblings). A child keeps this rank's connection to mpiexec open
- * until that rank has exited too. */
-static void end_here(int number, siginfo_t *from, void *context) {
-  (void)number, (void)context;
-  if (_Fork() == 0) {
-    struct pollfd asks = {.fd = (int)syscall(SYS_pidfd_open, from->si_pid, 0), .events = POLLIN};
-    poll(&asks, 1, asks.fd < 0 ? 300 : (int)(ASKED_S * 1e3));
+/* Exits. When a rank closes its connection to mpiexec before MPI has ended, mpiexec kills the other ranks of the host
+ * and returns the signal's number instead of the exit code. So a child keeps the connection until mpiexec has seen all
+ * ranks exit and closes it. */
+static void leave_job(void) {
+  if (w.launcher > 0 && _Fork() == 0) {
+    struct pollfd end = {.fd = w.launcher, .events = POLLRDHUP};
+    close_range(0, (unsigned)w.launcher - 1, 0), close_range((unsigned)w.launcher + 1, ~0U, 0);
+    poll(&end, 1, KEEPS_MS);
   }
   _exit(w.exit_code);
 }
+static void end_here(int number) {
+  (void)number;
+  leave_job();
+}
 
-/* Ends the ranks of this host. mpiexec kills the others as soon as it loses the connection to one of them, and for a
- * killed rank it returns the signal's number instead of the exit code. So each rank is asked to exit by itself, and
- * keeps its connection until this rank has exited. */
+/* Asks the other ranks of this host to exit, and kills those that are stopped and do not. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   static pid_t asked[SL__SIBLINGS_MOST];
@@ -246,7 +250,7 @@ static void end_now(void) {
   if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
   usleep(300000); /* mpiexec forwards the message */
   if (w.ranks > 1) end_siblings();
-  _exit(w.exit_code);
+  leave_job();
 }
 
 static void *end_anyway(void *arg) {
@@ -675,10 +679,12 @@ sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) 
   w.disk = disk > 0 ? disk : MORE_PATIENCE * patience > DISK_S ? MORE_PATIENCE * patience : DISK_S;
   if (w.disk < patience) w.disk = patience;
   w.exit_code = exit_code;
+  const char *launcher = getenv("PMI_FD");
+  w.launcher = launcher && atoi(launcher) > 2 ? atoi(launcher) : 0;
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
   sl__stacks_open();
-  struct sigaction action = {.sa_sigaction = end_here, .sa_flags = SA_SIGINFO};
+  struct sigaction action = {.sa_handler = end_here};
   sigemptyset(&action.sa_mask);
   sigaction(ENDS, &action, NULL);
   if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
