@@ -40,6 +40,14 @@ typedef struct sl_flatten_attr {
   sl_shape shape; /* features of the output */
 } sl_flatten_attr;
 
+/* sequence_part: part `part` of `parts` equal parts of the positions, which are dimension 1 of the samples. */
+typedef struct sl_sequence_attr {
+  int part, parts;
+} sl_sequence_attr;
+/* Its first position, and the one behind its last, of T positions. */
+static inline int64_t sl_sequence_from(const sl_sequence_attr *a, int64_t T) { return T * a->part / a->parts; }
+static inline int64_t sl_sequence_to(const sl_sequence_attr *a, int64_t T) { return T * (a->part + 1) / a->parts; }
+
 typedef struct sl_linear_attr {
   sl_activation activation; /* SL_ACTIVATION_NONE or _RELU: the activations that the kernels fuse */
 } sl_linear_attr;

@@ -16,4 +16,8 @@ const sl_operation *sl_operation_find(const char *name) {
   return NULL;
 }
 
-sl_graph *sl_graph_new(int64_t batch) { return sl_graph_create(batch, &sl_op_copy, &sl_op_add, &sl_op_convert); }
+sl_graph *sl_graph_new(int64_t batch) {
+  sl_graph *graph = sl_graph_create(batch, &sl_op_copy, &sl_op_add, &sl_op_convert);
+  if (graph) graph->part = &sl_op_sequence_part, graph->join = &sl_op_sequence_join;
+  return graph;
+}

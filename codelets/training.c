@@ -16,9 +16,12 @@ const char *const sl_optimizer_names[] = {
 };
 const char *const sl_batchnorm_names[] = {
     [SL_BATCHNORM_LEAF] = "leaf", [SL_BATCHNORM_GLOBAL] = "global", [SL_BATCHNORM_GLOBAL + 1] = NULL};
+const char *const sl_sequence_parallel_names[] = {
+    [SL_SEQUENCE_PARALLEL_OFF] = "off", [SL_SEQUENCE_PARALLEL_ON] = "on", [SL_SEQUENCE_PARALLEL_ON + 1] = NULL};
 
 _Static_assert(sizeof(sl_optimizer) == sizeof(int) && sizeof(sl_batchnorm_over) == sizeof(int) &&
-                   sizeof(sl_precision) == sizeof(int) && sizeof(sl_recompute) == sizeof(int),
+                   sizeof(sl_precision) == sizeof(int) && sizeof(sl_sequence_parallel) == sizeof(int) &&
+                   sizeof(sl_recompute) == sizeof(int),
                "settings read and write enums as int");
 
 const char *const sl_precision_choices[] = {

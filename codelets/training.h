@@ -20,6 +20,9 @@ typedef enum sl_optimizer {
       SL_OPTIMIZER_COUNT
 } sl_optimizer;
 
+/* What tensor ranks do between products: all of them the same, or each its part of the positions (folds.h). */
+typedef enum sl_sequence_parallel { SL_SEQUENCE_PARALLEL_OFF, SL_SEQUENCE_PARALLEL_ON } sl_sequence_parallel;
+
 /* The settings, one field per row of training_rows.def; a model gives their defaults. */
 typedef struct sl_training {
 #define SL_REAL(field, ...) double field;
@@ -74,6 +77,7 @@ extern const char *const sl_optimizer_names[];
 extern const char *const sl_precision_choices[];
 enum { SL_PRECISION_AUTO = SL_PRECISION_COUNT };
 extern const char *const sl_batchnorm_names[];
+extern const char *const sl_sequence_parallel_names[];
 
 #ifdef __cplusplus
 }

@@ -30,7 +30,10 @@ static sl_status fold(const sl_training *options, int classifies, sl_network *n)
                             (long long)options->folds),
                     "folds");
   for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
-  SL_TRY(sl_fold(&n->graph, options->folds, classifies ? SL_NONE : n->logits, values, KEPT));
+  const sl_fold_options how = {.folds = options->folds,
+                               .logits = classifies ? SL_NONE : n->logits,
+                               .by_sequence = options->sequence_parallel == SL_SEQUENCE_PARALLEL_ON};
+  SL_TRY(sl_fold(&n->graph, &how, values, KEPT));
   for (int i = 0; i < KEPT; i++) *kept[i] = values[i];
   return SL_OK;
 }

@@ -61,6 +61,7 @@ const sl_operation sl_op_add = {
     .cuda_bf16 = 1,
     .map_in = 3,
     .map_out = 1,
+    .along = 3,
     .inplace = {1},
 };
 

@@ -51,6 +51,12 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   if (need[0]) din[0] = sl_graph_add1(graph, &sl_op_dropout, node->name, &same, dout, 1);
 }
 
+static void stream(void *attr, uint32_t key) {
+  sl_dropout_attr *a = attr;
+  a->fixed = 1;
+  a->key = key;
+}
+
 const sl_operation sl_op_dropout = {
     .name = "dropout",
     .attr_bytes = sizeof(sl_dropout_attr),
@@ -61,6 +67,8 @@ const sl_operation sl_op_dropout = {
     .cpu_bf16 = SL_KERNELS_BF16(dropout),
     .cuda = SL_CUDA_KERNEL(dropout),
     .cuda_bf16 = 1,
+    .along = 1,
+    .stream = stream,
     .inplace = {1},
 };
 

@@ -311,6 +311,7 @@ const sl_operation sl_op_layernorm = {
     .cpu = SL_KERNELS(layernorm),
     .cpu_bf16 = SL_KERNELS_BF16(layernorm),
     .cuda = SL_CUDA_KERNEL(layernorm),
+    .along = 1,
     .inplace = {1},
 };
 const sl_operation sl_op_layernorm_dx = {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/numbers/hash.h"
+
 enum {
   NONE = -1,
   LONGEST = 8,
@@ -26,6 +28,8 @@ typedef struct pass {
   int *readers;     /* [values] how often nodes read it and the caller's list names it */
   int *reader;      /* [values] the last node that reads it */
   char *inside;     /* [nodes] 1: in a stretch, and not its last node */
+  int by_sequence;  /* 1: divides what lies between stretches along the sequence */
+  sl_value **parts; /* [values] its parts along the sequence in `to`, [folds]; NULL: none */
   int head;         /* the node whose outputs are divided by classes; NONE */
   sl_value *logits; /* [folds] its outputs in `to` */
 } pass;
@@ -62,8 +66,35 @@ static int find_stretch(const pass *p, int first, stretch *s) {
   return 0;
 }
 
+/* ---- along the sequence ----------------------------------------------------------------------------------------- */
+
+/* The next nodes of `to` compute these folds, and belong to the segments of `node`. */
+static void begin(pass *p, const sl_node *node, sl_run fold) {
+  p->to->fold = fold;
+  memcpy(p->to->segment, node->segment, sizeof node->segment);
+}
+
+static void begin_whole(pass *p) {
+  p->to->fold = (sl_run){0, p->to->folds};
+  memset(p->to->segment, 0, sizeof p->to->segment);
+}
+
+/* The value whose parts are given. */
+static sl_value joined(pass *p, sl_value v) {
+  const sl_node *maker = p->from->node[p->from->value[v]->producer];
+  const sl_run fold = p->to->fold;
+  int segment[SL_RECOMPUTE_COUNT];
+  memcpy(segment, p->to->segment, sizeof segment);
+  begin(p, maker, (sl_run){0, p->to->folds});
+  p->now[v] = sl_graph_add1(p->to, p->to->join, maker->name, NULL, p->parts[v], p->to->folds);
+  p->to->fold = fold;
+  memcpy(p->to->segment, segment, sizeof segment);
+  return p->now[v];
+}
+
 static sl_value whole_value(pass *p, sl_value v) {
   if (p->now[v] != SL_NONE) return p->now[v];
+  if (p->parts[v]) return joined(p, v);
   sl_value_info info = *p->from->value[v];
   info.logical = p->to->n_values;
   info.producer = p->to->n_nodes;
@@ -85,6 +116,65 @@ static sl_status copy_node(pass *p, const sl_node *node) {
   free(args);
   return sl_graph_status(p->to);
 }
+
+static int has_positions(const pass *p, sl_value v) {
+  const sl_value_info *info = p->from->value[v];
+  return info->scope == SL_SCOPE_SAMPLE && info->shape.ndim > 2 && info->shape.dim[1] >= p->to->folds;
+}
+
+/* Whether each fold computes its part of the positions: some input is divided so. */
+static int is_along(const pass *p, const sl_node *node) {
+  int divided = 0;
+  if (!p->by_sequence || !node->op->along || node->n_in > MOST_INPUTS || node->op->attr_bytes > MOST_ATTR) return 0;
+  for (int k = 0; k < node->n_in; k++)
+    if (node->op->along >> k & 1) {
+      if (!has_positions(p, node->in[k])) return 0;
+      divided |= p->parts[node->in[k]] != NULL;
+    }
+  return divided;
+}
+
+static sl_value *new_parts(pass *p, sl_value v) {
+  p->parts[v] = malloc((size_t)p->to->folds * sizeof **p->parts);
+  if (!p->parts[v]) sl_no_memory("for %d parts", p->to->folds), sl_graph_fail(p->to, SL_ENOMEM, NULL);
+  return p->parts[v];
+}
+
+/* The parts of a value that is whole. */
+static void divide(pass *p, const sl_node *reader, sl_value v) {
+  if (p->parts[v] || !new_parts(p, v)) return;
+  for (int f = 0; f < p->to->folds; f++) {
+    begin(p, reader, (sl_run){f, f + 1});
+    p->parts[v][f] = sl_sequence_part(p->to, reader->name, p->now[v], f);
+  }
+}
+
+static sl_status write_along(pass *p, const sl_node *node) {
+  for (int k = 0; k < node->n_in; k++) {
+    if (!(node->op->along >> k & 1)) {
+      whole_value(p, node->in[k]);
+      continue;
+    }
+    if (!p->parts[node->in[k]]) whole_value(p, node->in[k]);
+    divide(p, node, node->in[k]);
+  }
+  for (int j = 0; j < node->n_out; j++) new_parts(p, node->out[j]);
+  for (int f = 0; f < p->to->folds && sl_graph_status(p->to) == SL_OK; f++) {
+    sl_value in[MOST_INPUTS], out[SL_MAX_OUT];
+    _Alignas(max_align_t) char attr[MOST_ATTR] = {0};
+    for (int k = 0; k < node->n_in; k++)
+      in[k] = node->op->along >> k & 1 ? p->parts[node->in[k]][f] : p->now[node->in[k]];
+    if (node->attr) memcpy(attr, node->attr, node->op->attr_bytes);
+    if (node->op->stream) node->op->stream(attr, sl_hash32_number(node->key, (uint64_t)f));
+    begin(p, node, (sl_run){f, f + 1});
+    sl_graph_add(p->to, node->op, node->name, node->attr ? attr : NULL, in, node->n_in, out, node->n_out);
+    for (int j = 0; j < node->n_out; j++) p->parts[node->out[j]][f] = out[j];
+  }
+  begin_whole(p);
+  return sl_graph_status(p->to);
+}
+
+/* ---- stretches --------------------------------------------------------------------------------------------------- */
 
 /* The first unit of a fold. */
 static int64_t unit_of(const pass *p, int64_t units, int fold) { return units * fold / p->to->folds; }
@@ -116,7 +206,6 @@ static sl_value part_of(pass *p, sl_value v, int by_rows, const stretch *s, int 
  * a single node, the fold's output. */
 static sl_value write_fold(pass *p, const stretch *s, int fold) {
   sl_value in[MOST_INPUTS], out[SL_MAX_OUT], v = whole_value(p, p->from->node[s->node[0]]->in[0]);
-  p->to->fold = (sl_run){fold, fold + 1};
   for (int i = 0; i < s->n; i++) {
     const sl_node *node = p->from->node[s->node[i]];
     const sl_folding *f = node->op->folding;
@@ -131,29 +220,61 @@ static sl_value write_fold(pass *p, const stretch *s, int fold) {
     }
     if (node->attr) memcpy(attr, node->attr, node->op->attr_bytes);
     if (f->cut) f->cut(attr, unit_of(p, s->units, fold), unit_of(p, s->units, fold + 1), s->units);
-    memcpy(p->to->segment, node->segment, sizeof node->segment);
+    begin(p, node, (sl_run){fold, fold + 1});
     sl_graph_add(p->to, node->op, node->name, node->attr ? attr : NULL, in, n, out, node->n_out);
     v = out[0];
   }
   return v;
 }
 
-sl_value sl_fold_tree(sl_graph *g, const sl_operation *op, const char *name, const sl_value *value, int from, int to) {
+/* here: all nodes of the tree compute the graph's current fold. */
+static sl_value tree_of(sl_graph *g, const sl_operation *op, const char *name, const sl_value *value, int from, int to,
+                        int here) {
   const int n = to - from;
   int half = 1;
   if (n == 1) return value[from];
   while (2 * half < n) half *= 2;
-  const sl_value both[] = {sl_fold_tree(g, op, name, value, from, from + half),
-                           sl_fold_tree(g, op, name, value, from + half, to)};
+  const sl_value both[] = {tree_of(g, op, name, value, from, from + half, here),
+                           tree_of(g, op, name, value, from + half, to, here)};
   const sl_run before = g->fold;
-  g->fold = (sl_run){from, to};
-  const sl_value joined = sl_graph_add1(g, op, name, NULL, both, 2);
+  if (!here) g->fold = (sl_run){from, to};
+  const sl_value sum = sl_graph_add1(g, op, name, NULL, both, 2);
   g->fold = before;
-  return joined;
+  return sum;
+}
+
+sl_value sl_fold_tree(sl_graph *g, const sl_operation *op, const char *name, const sl_value *value, int from, int to) {
+  return tree_of(g, op, name, value, from, to, 0);
 }
 
 sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int from, int to) {
   return sl_fold_tree(g, g->add, name, value, from, to);
+}
+
+sl_value sl_sequence_part(sl_graph *g, const char *name, sl_value v, int part) {
+  const int attr[] = {part, g->folds};
+  return sl_graph_add1(g, g->part, name, attr, &v, 1);
+}
+
+void sl_fold_scatter(sl_graph *g, const char *name, const sl_value *value, sl_value *part) {
+  const sl_run before = g->fold;
+  sl_value *all = malloc((size_t)(g->folds * g->folds) * sizeof *all); /* [parts][folds] */
+  if (!all) {
+    sl_no_memory("for %d parts", g->folds);
+    sl_graph_fail(g, SL_ENOMEM, name);
+    return;
+  }
+  for (int f = 0; f < g->folds; f++)
+    for (int k = 0; k < g->folds; k++) {
+      g->fold = (sl_run){f, f + 1};
+      all[k * g->folds + f] = sl_sequence_part(g, name, value[f], k);
+    }
+  for (int k = 0; k < g->folds; k++) {
+    g->fold = (sl_run){k, k + 1};
+    part[k] = tree_of(g, g->add, name, all + k * g->folds, 0, g->folds, 1);
+  }
+  free(all);
+  g->fold = before;
 }
 
 static sl_status check(const pass *p, const stretch *s) {
@@ -171,10 +292,12 @@ static sl_status write_stretch(pass *p, const stretch *s) {
   const sl_node *last = p->from->node[s->node[s->n - 1]];
   SL_TRY(check(p, s));
   for (int f = 0; f < p->to->folds; f++) addend[f] = write_fold(p, s, f);
-  memcpy(p->to->segment, last->segment, sizeof last->segment);
-  p->now[last->out[0]] = sl_fold_sum(p->to, last->name, addend, 0, p->to->folds);
-  p->to->fold = (sl_run){0, p->to->folds};
-  memset(p->to->segment, 0, sizeof p->to->segment);
+  begin(p, last, (sl_run){0, p->to->folds});
+  if (!p->by_sequence || !has_positions(p, last->out[0]))
+    p->now[last->out[0]] = sl_fold_sum(p->to, last->name, addend, 0, p->to->folds);
+  else if (new_parts(p, last->out[0]))
+    sl_fold_scatter(p->to, last->name, addend, p->parts[last->out[0]]);
+  begin_whole(p);
   return sl_graph_status(p->to);
 }
 
@@ -210,11 +333,12 @@ static sl_status write_classes(pass *p, int i) {
   const sl_node *node = g->node[i];
   sl_value *const out = p->now, logits = g->node[p->head]->out[0];
   const stretch alone = {.node = {i}, .n = 1, .outer = 1, .units = features(g->value[logits])};
-  memcpy(p->to->segment, node->segment, sizeof node->segment);
+  begin(p, node, (sl_run){0, p->to->folds});
   if (i == p->head || is_table(p, node)) {
     sl_value addend[SL_MAX_FOLDS];
     sl_value *each = i == p->head ? p->logits : addend;
     for (int f = 0; f < p->to->folds; f++) each[f] = write_fold(p, &alone, f);
+    begin(p, node, (sl_run){0, p->to->folds});
     if (i != p->head) out[node->out[0]] = sl_fold_sum(p->to, node->name, addend, 0, p->to->folds);
   } else {
     sl_value in[MOST_INPUTS], made[SL_MAX_OUT];
@@ -222,8 +346,7 @@ static sl_status write_classes(pass *p, int i) {
     node->op->folding->reduce(p->to, node, p->logits, in, made);
     out[node->out[0]] = made[0];
   }
-  p->to->fold = (sl_run){0, p->to->folds};
-  memset(p->to->segment, 0, sizeof p->to->segment);
+  begin_whole(p);
   return sl_graph_status(p->to);
 }
 
@@ -257,7 +380,7 @@ static sl_status walk(pass *p, sl_value logits, int named) {
     else if (ends[i].n)
       status = write_stretch(p, &ends[i]);
     else if (!p->inside[i])
-      status = copy_node(p, g->node[i]);
+      status = is_along(p, g->node[i]) ? write_along(p, g->node[i]) : copy_node(p, g->node[i]);
   free(ends);
   return status;
 }
@@ -277,7 +400,9 @@ static sl_status check_parts(const pass *p) {
   return SL_OK;
 }
 
-sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *values, int n) {
+sl_status sl_fold(sl_graph **graph, const sl_fold_options *options, sl_value *values, int n) {
+  const int64_t folds = options->folds;
+  const sl_value logits = options->logits;
   sl_graph *g = *graph;
   if (folds <= 1) return SL_OK;
   if (folds > SL_MAX_FOLDS) /* as a model file may say */
@@ -291,12 +416,16 @@ sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *va
             .reader = calloc(n_values, sizeof *p.reader),
             .inside = calloc(n_nodes, 1),
             .logits = (sl_value[SL_MAX_FOLDS]){0},
+            .by_sequence = options->by_sequence && g->part && g->join,
+            .parts = calloc(n_values, sizeof *p.parts),
             .head = NONE};
   int named = 0;
+  const int g_values = g->n_values;
   sl_status status = SL_OK;
-  if (!p.to || !p.now || !p.readers || !p.reader || !p.inside)
+  if (!p.to || !p.now || !p.readers || !p.reader || !p.inside || !p.parts)
     SL_TRY_OUT(sl_no_memory("to fold a graph of %d nodes", g->n_nodes));
   p.to->folds = p.to->fold.to = (int)folds;
+  p.to->part = g->part, p.to->join = g->join;
   p.to->n_segments = g->n_segments;
   for (sl_value v = 0; v < g->n_values; v++) p.now[v] = SL_NONE;
   for (int i = 0; i < g->n_nodes; i++)
@@ -306,11 +435,13 @@ sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *va
   SL_TRY_OUT(walk(&p, logits, named));
   SL_TRY_OUT(check_parts(&p));
   for (int i = 0; i < n; i++)
-    if (values[i] != SL_NONE) values[i] = p.now[values[i]];
+    if (values[i] != SL_NONE) values[i] = p.parts[values[i]] ? whole_value(&p, values[i]) : p.now[values[i]];
+  SL_TRY_OUT(sl_graph_status(p.to));
   *graph = p.to;
   p.to = g;
 out:
   sl_graph_destroy(p.to);
-  free(p.now), free(p.readers), free(p.reader), free(p.inside);
+  for (sl_value v = 0; p.parts && v < g_values; v++) free(p.parts[v]);
+  free(p.now), free(p.readers), free(p.reader), free(p.inside), free(p.parts);
   return status;
 }

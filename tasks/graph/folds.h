@@ -13,6 +13,12 @@
  * The loss and the measures become sums over each fold's classes, and a tree that adds these sums. A fold's lookup is
  * zero for the tokens of other folds, and the lookups of all folds are added.
  *
+ * What lies between two stretches (norms, residual sums, dropout) has no products. By default every rank computes all
+ * of it. With by_sequence it is divided along the sequence, dimension 1 of the samples (Korthikanti et al. 2022): fold
+ * f has the positions [T f / F, T (f + 1) / F) of each sample. A stretch reads all positions, joined, and each fold
+ * gets its positions of the stretch's sum. The gradients go the other way: they are joined behind a stretch and summed
+ * for each fold before it. The gradients of a norm's parameters are sums over folds.
+ *
  * A parameter of a fold is a tensor of its own, named "h.0.mlp.fc.weight@0/4", with the initial contents that the whole
  * tensor has there. Model files hold whole tensors. */
 #ifndef SL_FOLDS_H
@@ -27,13 +33,17 @@ extern "C" {
 /* SL_FOLD_CLASSES: classes that a fold has at least; fewer are not worth the exchange of their sums. */
 enum { SL_MAX_FOLDS = 64, SL_FOLD_CLASSES = 256 };
 
-/* Replaces the graph, which has only forward nodes, by a graph divided into `folds` folds, and each of the n values
- * (SL_NONE is allowed) by the same value of the new graph. logits: the value to divide by classes, if it has enough of
- * them and only reductions read it; SL_NONE: no such value. If logits is divided, its entry among the n values becomes
- * SL_NONE. folds 0 or 1: changes nothing. SL_EINVAL:
- * more folds than a layer has units, such as heads, with the layer's name; no layer can be divided. SL_ENOMEM. After an
- * error the graph is unchanged. */
-sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value logits, sl_value *values, int n);
+typedef struct sl_fold_options {
+  int64_t folds;   /* 0 or 1: changes nothing */
+  sl_value logits; /* to be divided by classes, if it has enough and only reductions read it; SL_NONE: no such value */
+  int by_sequence; /* 1: also divides the operations between stretches, by positions */
+} sl_fold_options;
+
+/* Replaces the graph, which has only forward nodes, by a graph that is divided into folds, and each of the n values
+ * (SL_NONE is allowed) by the same value of the new graph. If logits is divided, its entry among the n values becomes
+ * SL_NONE. SL_EINVAL: more folds than a layer has units, such as heads, with the layer's name; no layer can be divided.
+ * SL_ENOMEM. After an error the graph is unchanged. */
+sl_status sl_fold(sl_graph **graph, const sl_fold_options *options, sl_value *values, int n);
 
 /* Joins value[from ... to - 1], one value of each fold, by a tree of the operation op, which has two inputs. The tree's
  * nodes belong to layer `name`. */
@@ -41,6 +51,10 @@ sl_value sl_fold_tree(sl_graph *graph, const sl_operation *op, const char *name,
                       int to);
 /* The same by addition. */
 sl_value sl_fold_sum(sl_graph *graph, const char *name, const sl_value *value, int from, int to);
+/* Adds up value[folds] as sl_fold_sum does, but each fold gets only its part of the positions: part[folds]. */
+void sl_fold_scatter(sl_graph *graph, const char *name, const sl_value *value, sl_value *part);
+/* Part `part` of the positions of a value, by the graph's current fold. */
+sl_value sl_sequence_part(sl_graph *graph, const char *name, sl_value value, int part);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "tasks/graph/gradient.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tasks/graph/folds.h"
 
@@ -15,6 +16,11 @@ static int open_sum(const sl_graph *graph, int first, sl_value v) {
     for (int k = 0; k < graph->node[i]->n_in; k++)
       if (graph->node[i]->in[k] == v) return 0;
   return 1;
+}
+
+/* The gradients of parts are joined by this pass (join_parts). */
+static int is_differentiable(const sl_graph *graph, const sl_node *node) {
+  return node->op->gradient || (graph->part && node->op == graph->part);
 }
 
 /* Number of values (or inputs of one node) whose gradient is v. */
@@ -51,32 +57,96 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
   *total = sl_graph_add1(graph, graph->add, node->name, NULL, (sl_value[]){*total, more}, 2);
 }
 
-/* The gradients that the folds of a stretch give to the value that they all read. */
+/* Gradients that come one after another, from the last one down to number 0: of the folds of a stretch to a value that
+ * they all read, or of the parts of a value. */
 typedef struct shared {
   sl_value of, fold[SL_MAX_FOLDS];
-  int left; /* number of folds whose gradient is missing */
+  int left; /* number of gradients that are missing; 0: not in use */
 } shared;
 
-/* Whether the node computes one fold only, but the node that made the value computes several. */
-static int is_shared(const sl_graph *graph, const sl_node *node, sl_value v) {
+enum { OPEN = 4 }; /* values whose gradients are collected at the same time: a node's inputs */
+
+typedef struct collection {
+  shared open[OPEN];
+  uint64_t *readers;               /* [values] parameters: the folds with forward nodes that read it (bit f) */
+  sl_value part[SL_MAX_FOLDS], of; /* the parts that were joined last, and the gradient that they make */
+  shared *late;                    /* [n_late] collected gradients of parameters */
+  int n_late;
+} collection;
+
+/* Whether all folds give gradients to the value: the node computes one fold only, but the node that made the value
+ * computes several; or it is a parameter that all folds read. */
+static int is_shared(const sl_graph *graph, const collection *c, const sl_node *node, sl_value v) {
   const int producer = graph->value[v]->producer;
-  if (node->fold.to - node->fold.from != 1 || graph->folds == 1 || producer < 0) return 0;
+  if (node->fold.to - node->fold.from != 1 || graph->folds == 1) return 0;
+  if (producer < 0) return c->readers[v] == (graph->folds < 64 ? (UINT64_C(1) << graph->folds) - 1 : UINT64_MAX);
   const sl_run made = graph->node[producer]->fold;
   return made.to - made.from > 1;
 }
 
-/* Collects the gradients of input k from all folds. The folds come one after another, from the last one down to fold 0.
- * With the gradient of fold 0, din[k] becomes the sum of all; before, SL_NONE. */
-static void collect(sl_graph *graph, const sl_node *node, int k, shared *s, sl_value *din) {
-  if (s->left == 0) *s = (shared){.of = node->in[k], .left = graph->folds};
-  if (s->of != node->in[k] || node->fold.from != s->left - 1) {
+/* Notes gradient number `at` of v. Returns what has been collected if it was the last one; else NULL. */
+static const shared *collect(sl_graph *graph, const sl_node *node, sl_value v, int at, sl_value gradient,
+                             collection *c) {
+  shared *s = NULL;
+  for (int i = 0; i < OPEN; i++)
+    if (c->open[i].left && c->open[i].of == v) s = &c->open[i];
+  for (int i = 0; i < OPEN && !s; i++)
+    if (!c->open[i].left) *(s = &c->open[i]) = (shared){.of = v, .left = graph->folds};
+  if (!s || at != s->left - 1) {
     sl_fail(SL_EINVAL, "the folds of '%s' are not in order", node->name);
     sl_graph_fail(graph, SL_EINVAL, node->name);
+    return NULL;
+  }
+  s->fold[at] = gradient;
+  return --s->left ? NULL : s;
+}
+
+/* A node that takes part number `part` of its input. Once the gradients of all parts are there, sets *din to the
+ * input's gradient: all joined, once for all values that were divided alike. */
+static void join_parts(sl_graph *graph, const sl_node *node, sl_value dout, collection *c, sl_value *din) {
+  const shared *s = collect(graph, node, node->in[0], ((const int *)node->attr)[0], dout, c);
+  *din = SL_NONE;
+  if (!s) return;
+  if (c->of == SL_NONE || memcmp(c->part, s->fold, (size_t)graph->folds * sizeof *s->fold) != 0) {
+    memcpy(c->part, s->fold, sizeof c->part);
+    graph->fold = (sl_run){0, graph->folds};
+    c->of = sl_graph_add1(graph, graph->join, node->name, NULL, s->fold, graph->folds);
+  }
+  *din = c->of;
+}
+
+/* Collects din[k], the gradient that one fold gives to input k. With that of fold 0, din[k] becomes the sum of all;
+ * before, SL_NONE. If the input was joined from parts, each part gets its part of the sum, and din[k] is SL_NONE. The
+ * gradients of a parameter are added up behind all backward nodes (add_late): they are complete after the last sample,
+ * so ranks send them after all others. */
+static void add_shared(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k, sl_value *din,
+                       collection *c) {
+  const shared *s = collect(graph, node, node->in[k], node->fold.from, din[k], c);
+  const int producer = graph->value[node->in[k]]->producer;
+  sl_value part[SL_MAX_FOLDS];
+  din[k] = SL_NONE;
+  if (!s) return;
+  if (producer < 0) {
+    c->late[c->n_late++] = *s;
     return;
   }
-  s->fold[node->fold.from] = din[k];
-  s->left--;
-  din[k] = s->left ? SL_NONE : sl_fold_sum(graph, node->name, s->fold, 0, graph->folds);
+  if (!graph->join || graph->node[producer]->op != graph->join) {
+    din[k] = sl_fold_sum(graph, node->name, s->fold, 0, graph->folds);
+    return;
+  }
+  sl_fold_scatter(graph, node->name, s->fold, part);
+  for (int f = 0; f < graph->folds; f++) add_contribution(graph, first, of, n, graph->node[producer], f, part);
+}
+
+/* The sums over folds of the gradients of parameters that all folds read, such as a norm's. */
+static void add_late(sl_graph *graph, int first, sl_value *of, int n, const collection *c) {
+  for (int i = 0; i < c->n_late; i++) {
+    const shared *s = &c->late[i];
+    const char *name = graph->node[graph->value[s->fold[0]]->producer]->name;
+    const sl_node reader = {.name = (char *)name, .in = (sl_value[]){s->of}, .n_in = 1};
+    const sl_value sum = sl_fold_sum(graph, name, s->fold, 0, graph->folds);
+    add_contribution(graph, first, of, n, &reader, 0, &sum);
+  }
 }
 
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
@@ -90,10 +160,13 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
   int n_values = graph->n_values, n_nodes = graph->n_nodes;
   char *wanted = calloc((size_t)n_values, 1); /* depends on a parameter */
   sl_value *of = malloc((size_t)n_values * sizeof *of);
+  collection collected = {.of = SL_NONE,
+                          .readers = calloc((size_t)n_values + 1, sizeof *collected.readers),
+                          .late = malloc(((size_t)n_nodes + 1) * sizeof *collected.late)};
   int *need = NULL;
   sl_value *din = NULL;
   sl_status status = SL_OK;
-  if (!wanted || !of) {
+  if (!wanted || !of || !collected.readers || !collected.late) {
     status = sl_no_memory("for the gradients of %d values", n_values);
     goto out;
   }
@@ -104,7 +177,9 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
   for (int i = 0; i < n_nodes; i++) {
     const sl_node *node = graph->node[i];
     if (node->n_in > most) most = node->n_in;
-    if (!node->op->gradient) continue;
+    for (int k = 0; k < node->n_in && node->fold.to - node->fold.from == 1; k++)
+      collected.readers[node->in[k]] |= UINT64_C(1) << node->fold.from;
+    if (!is_differentiable(graph, node)) continue;
     int any = 0;
     for (int k = 0; k < node->n_in; k++) any |= wanted[node->in[k]];
     for (int k = 0; k < node->n_out && any; k++) wanted[node->out[k]] = 1;
@@ -117,11 +192,10 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
   }
   const sl_phase before = graph->phase;
   const sl_run whole = graph->fold;
-  shared shared = {.left = 0};
   graph->phase = SL_PHASE_BACKWARD;
   for (int i = n_nodes - 1; i >= 0 && graph->status == SL_OK; i--) {
     const sl_node *node = graph->node[i];
-    if (!node->op->gradient) continue;
+    if (!is_differentiable(graph, node)) continue;
     sl_value dout[SL_MAX_OUT];
     int reached = 0, any = 0;
     for (int k = 0; k < node->n_out; k++) {
@@ -135,13 +209,27 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
     }
     if (!reached || !any) continue;
     graph->fold = node->fold;
+    if (node->op == graph->part) {
+      join_parts(graph, node, dout[0], &collected, din);
+      add_contribution(graph, n_nodes, of, n_values, node, 0, din);
+      continue;
+    }
     node->op->gradient(graph, node, dout, need, din);
     for (int k = 0; k < node->n_in; k++) {
       if (!need[k]) continue;
-      if (din[k] != SL_NONE && is_shared(graph, node, node->in[k])) collect(graph, node, k, &shared, din);
+      if (din[k] != SL_NONE && is_shared(graph, &collected, node, node->in[k]))
+        add_shared(graph, n_nodes, of, n_values, node, k, din, &collected);
       add_contribution(graph, n_nodes, of, n_values, node, k, din);
     }
   }
+  graph->fold = whole;
+  add_late(graph, n_nodes, of, n_values, &collected);
+  for (int i = 0; i < OPEN && graph->status == SL_OK; i++)
+    if (collected.open[i].left) {
+      sl_fail(SL_EINVAL, "%d folds of value '%s' have no gradient", collected.open[i].left,
+              graph->value[collected.open[i].of]->name);
+      sl_graph_fail(graph, SL_EINVAL, NULL);
+    }
   graph->phase = before;
   graph->fold = whole;
   SL_TRY_OUT(sl_graph_status(graph));
@@ -155,6 +243,7 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
   }
 out:
   free(wanted);
+  free(collected.readers), free(collected.late);
   free(of);
   free(need);
   free(din);

@@ -153,6 +153,12 @@ struct sl_operation {
 
   const sl_folding *folding; /* NULL: cannot be divided into folds */
 
+  /* Division along the sequence, dimension 1 of the samples (folds.h). along: inputs that are divided as the outputs
+   * are; 0: cannot be divided so. stream: gives the attribute of a part a random stream of its own; NULL: no random
+   * numbers. */
+  uint32_t along;
+  void (*stream)(void *attr, uint32_t key);
+
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */
   int8_t inplace[SL_MAX_OUT]; /* inplace[j] = k + 1: output j may overwrite input k's buffer if nobody else needs it */
 };

@@ -18,6 +18,15 @@ static void join(int *class, int *last, int v) {
   *last = v;
 }
 
+/* Whether the value is a parameter, or its copy in another type. An evaluation in 16 bits reads a weight as a copy and
+ * its bias as it is, and both must have the blocks that they have in training. */
+static int is_parameter(const sl_graph *g, sl_value v) {
+  const int producer = g->value[v]->producer;
+  const sl_node *node = producer < 0 ? NULL : g->node[producer];
+  if (g->value[v]->role == SL_ROLE_PARAMETER) return 1;
+  return node && g->convert && node->op == g->convert && g->value[node->in[0]]->role == SL_ROLE_PARAMETER;
+}
+
 sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
   for (int v = 0; v < g->n_values; v++) blocks[v] = 1;
   if (plan->row_blocks == 1) return SL_OK;
@@ -44,8 +53,7 @@ sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
         join(class, &mapped, v);
       else if (!sl__mask_has(node->op->all_in, k))
         fixed[v] = 1;
-      else if (g->value[v]->role == SL_ROLE_PARAMETER &&
-               (whole == SL_NONE || g->value[v]->shape.dim[0] == g->value[whole]->shape.dim[0]))
+      else if (is_parameter(g, v) && (whole == SL_NONE || g->value[v]->shape.dim[0] == g->value[whole]->shape.dim[0]))
         join(class, &whole, v);
     }
     for (int k = 0; k < node->n_out; k++)

@@ -113,11 +113,18 @@ static void find_crossings(cutter *c, int *made, int *read) {
       c->cross[k] += 2 * (double)sl_value_bytes(g->value[v]) / message_bytes_per_s;
 }
 
+/* Whether the node computes the last part of the positions, between two stretches (folds.h). */
+static int is_last_part(const cutter *c, const sl_node *node) {
+  return node->op->along && node->fold.to == c->g->folds && node->fold.from == node->fold.to - 1;
+}
+
 /* Forbids a cut behind each node that computes only some folds, so a stretch (folds.h) stays in one run up to the sum
  * over all folds. */
 static void keep_stretches(cutter *c) {
-  for (int k = 0; k < c->n; k++)
-    if (!is_whole(c, c->g->node[c->node[k]]->fold)) c->cross[k + 1] = INFINITY;
+  for (int k = 0; k < c->n; k++) {
+    const sl_node *node = c->g->node[c->node[k]];
+    if (!is_whole(c, node->fold) && !is_last_part(c, node)) c->cross[k + 1] = INFINITY;
+  }
 }
 
 /* Forbids each cut between a backward node and a backward node of a later layer that reads the first node's outputs, as
@@ -276,15 +283,27 @@ static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *
   }
 }
 
+/* All ranks of the first stage in the set. */
+static sl_stage_set stage_of(const cutter *c, sl_stage_set set) {
+  for (int s = 0; s < c->stages; s++)
+    if (set & all_of(c, s)) return all_of(c, s);
+  return 0;
+}
+
 /* A parameter lies on the first stage that reads it in the forward pass, on the ranks that do; state that a node of the
  * passes writes, with that node. */
 static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_stage_set *keeps) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
-    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++)
-      if (g->value[node->in[k]]->role != SL_ROLE_TEMPORARY && !keeps[node->in[k]])
-        keeps[node->in[k]] = first_of(c, computes[i]);
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) {
+      sl_stage_set *lies = &keeps[node->in[k]];
+      if (g->value[node->in[k]]->role == SL_ROLE_TEMPORARY) continue;
+      if (!*lies)
+        *lies = first_of(c, computes[i]);
+      else if (g->value[node->in[k]]->role == SL_ROLE_PARAMETER)
+        *lies |= computes[i] & stage_of(c, *lies);
+    }
     for (int j = 0; j < node->n_out && node->phase != SL_PHASE_UPDATE; j++)
       if (g->value[node->out[j]]->role != SL_ROLE_TEMPORARY) keeps[node->out[j]] = computes[i];
   }

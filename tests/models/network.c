@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/attributes.h"
 #include "models/models.h"
 #include "runtime/machine/store.h"
 #include "tasks/starpu/program.h"
@@ -288,6 +289,36 @@ static void each_model_of_the_list_can_be_trained(void **state) {
   }
 }
 
+/* Positions that folds divide: each part of a norm is a node of its own, and no two parts drop the same elements. */
+static void parts_of_the_sequence(void **state) {
+  (void)state;
+  enum { FOLDS = 2, MOST = 64 };
+  sl_network network;
+  sl_training training = gpt.training;
+  uint32_t key[MOST];
+  int norms = 0, parts = 0, keys = 0;
+  training.folds = FOLDS, training.dropout = 0.1, training.sequence_parallel = SL_SEQUENCE_PARALLEL_ON;
+  assert_ok(sl_network_training(&gpt, &text, &training, BATCH, &network));
+  for (int i = 0; i < network.graph->n_nodes; i++) {
+    const sl_node *node = network.graph->node[i];
+    const sl_shape *shape = &network.graph->value[node->out[0]]->shape;
+    if (node->phase != SL_PHASE_FORWARD) continue;
+    norms += node->op == &sl_op_layernorm;
+    if (!node->op->along || shape->dim[1] == LENGTH || node->fold.to - node->fold.from != 1) continue;
+    parts += node->op == &sl_op_layernorm;
+    assert_int_equal(shape->dim[1], node->fold.from ? LENGTH - LENGTH / FOLDS : LENGTH / FOLDS);
+    if (node->op != &sl_op_dropout) continue;
+    const sl_dropout_attr *a = node->attr;
+    assert_true(a->fixed && keys < MOST);
+    for (int k = 0; k < keys; k++) assert_int_not_equal(key[k], a->key);
+    key[keys++] = a->key;
+  }
+  assert_int_equal(norms, 1 + FOLDS * 4); /* the first one comes before all products */
+  assert_int_equal(parts, FOLDS * 4);
+  assert_int_equal(keys, FOLDS * 4);
+  sl_network_destroy(&network);
+}
+
 int main(void) {
   for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
   for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 107) & 255);
@@ -303,6 +334,7 @@ int main(void) {
       cmocka_unit_test(residual_network_is_as_recorded),
       cmocka_unit_test(bottlenecks_are_as_recorded),
       cmocka_unit_test(vit_is_as_recorded),
+      cmocka_unit_test(parts_of_the_sequence),
       cmocka_unit_test(misfits_name_the_layer),
       cmocka_unit_test(each_model_of_the_list_can_be_trained),
   };

@@ -14,6 +14,7 @@ options_of() { # family, precision, plan: model and options, of test size
   case $1 in
   gpt2) echo gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --folds 4 ;;
   words) echo gpt2-nano --size layers=2,width=64,heads=4 --data tokens --length 8 --dropout 0.1 --folds 4 ;;
+  sequence) echo gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --folds 4 --sequence-parallel on ;;
   bert) echo bert-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --folds 4 ;;
   vit) echo vit-tiny --size layers=2,width=32,heads=4,patch=7,stem=0 --data data --smoothing 0.1 --folds 4 ;;
   mlp) echo mlp --size layers=4,hidden=32 --data data --folds 4 ;;
@@ -73,7 +74,7 @@ awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "w%d %s", int(rand() *
 run tokenize words --tokenizer train --vocabulary 1100 --out tokens --quiet
 
 drawn=0 plan=0
-for family in ${FAMILIES:-gpt2 words bert vit mlp resnet}; do
+for family in ${FAMILIES:-gpt2 sequence words bert vit mlp resnet}; do
   for precision in ${PRECISIONS:-fp32 bf16}; do
     plan=$((plan + 1)) i=0
     # shellcheck disable=SC2046 # words, here and below

@@ -6,21 +6,6 @@
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 
-same_bytes() { # name, meshes (data x pipe x tensor, then what else each has, separated by :), train's arguments
-  plan=$1 meshes=$2
-  shift 2
-  ranks 1 train "$@" --steps 4 --val-fraction 0 --quiet --workers 1 --out one --force
-  [ $code = 0 ] || { not_ok "$plan, 1 rank"; return; }
-  for mesh in $meshes; do
-    IFS=x read -r data pipe tensor <<END
-${mesh%%:*}
-END
-    # shellcheck disable=SC2046 # options
-    ranks $((data * pipe * tensor)) train "$@" --steps 4 --val-fraction 0 --quiet --workers 1 --mesh "data=$data,pipe=$pipe,tensor=$tensor" $(echo "$mesh" | sed 's/^[0-9x]*//; s/:/ /g') --out several --force
-    if [ $code = 0 ]; then check "$plan, $mesh ranks" cmp one/model.safetensors several/model.safetensors
-    else not_ok "$plan, $mesh ranks"; fi
-  done
-}
 same_bytes 'mlp, sgd, clipping' '1x1x2 1x1x3 2x1x2' mlp --size layers=3,hidden=40 --folds 3 --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
 same_bytes 'vit-tiny, row blocks' '1x1x2 1x2x2' vit-tiny --folds 2 --data data --batch 8 --leaves 8 --smoothing 0.1 --row-blocks 2
 same_bytes 'bert-nano, heads that the folds share unevenly' '1x1x2 1x1x3' bert-nano --size layers=2,width=80,heads=5 --folds 3 --data text --length 32 --batch 8 --leaves 4

@@ -105,6 +105,11 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
 sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
   if (training->folds == 0) training->folds = mesh->tensor;
   if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
+  if (training->folds == 0 && training->sequence_parallel == SL_SEQUENCE_PARALLEL_ON)
+    return sl_blame(sl_fail(SL_EINVAL,
+                            "--sequence-parallel on divides what lies between folds, and this training has none: add "
+                            "--folds F or --mesh tensor=N"),
+                    "sequence-parallel");
   if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
   return sl_blame(sl_fail(SL_EINVAL,
                           "--mesh tensor=%d needs at least as many folds, and this training has %lld; a run keeps the "

@@ -26,7 +26,7 @@ static sl_graph *forward(int folds, sl_value *loss) {
   x = layer(g, "fc1", x, WIDE);
   x = sl_graph_add1(g, &toy_folded_square, "square", NULL, &x, 1);
   *loss = toy_loss(g, layer(g, "fc2", x, NARROW));
-  assert_ok(sl_fold(&g, folds, SL_NONE, loss, 1));
+  assert_ok(sl_fold(&g, &(sl_fold_options){.folds = folds, .logits = SL_NONE}, loss, 1));
   assert_ok(sl_graph_status(g));
   return g;
 }
@@ -155,15 +155,18 @@ static void says_what_cannot_be_divided(void **state) {
   loss = toy_loss(g, layer(g, "fc2", x, 2));
   sl_graph *before = g;
   assert_fails(SL_EINVAL, "4 folds divide layer 'fc1' (toy_folded_matmul), which has only 3 features",
-               sl_fold(&g, 4, SL_NONE, &loss, 1));
-  assert_fails(SL_EINVAL, "65 folds: at most 64", sl_fold(&g, 65, SL_NONE, &loss, 1));
-  assert_fails(SL_EINVAL, "4294967298 folds: at most 64", sl_fold(&g, ((int64_t)1 << 32) + 2, SL_NONE, &loss, 1));
+               sl_fold(&g, &(sl_fold_options){.folds = 4, .logits = SL_NONE}, &loss, 1));
+  assert_fails(SL_EINVAL, "65 folds: at most 64",
+               sl_fold(&g, &(sl_fold_options){.folds = 65, .logits = SL_NONE}, &loss, 1));
+  assert_fails(SL_EINVAL, "4294967298 folds: at most 64",
+               sl_fold(&g, &(sl_fold_options){.folds = ((int64_t)1 << 32) + 2, .logits = SL_NONE}, &loss, 1));
   /* a caller reads what lies between the products */
-  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, SL_NONE, (sl_value[]){loss, x}, 2));
+  assert_fails(SL_EINVAL, "no layer of this model can be divided",
+               sl_fold(&g, &(sl_fold_options){.folds = 2, .logits = SL_NONE}, (sl_value[]){loss, x}, 2));
   assert_ptr_equal(g, before);
-  assert_ok(sl_fold(&g, 1, SL_NONE, &loss, 1));
+  assert_ok(sl_fold(&g, &(sl_fold_options){.folds = 1, .logits = SL_NONE}, &loss, 1));
   assert_ptr_equal(g, before);
-  assert_ok(sl_fold(&g, 3, SL_NONE, (sl_value[]){loss, SL_NONE}, 2));
+  assert_ok(sl_fold(&g, &(sl_fold_options){.folds = 3, .logits = SL_NONE}, (sl_value[]){loss, SL_NONE}, 2));
   assert_ptr_not_equal(g, before);
   sl_graph_destroy(g);
 }
@@ -174,7 +177,8 @@ static void two_readers(void **state) {
   sl_graph *g = toy_graph(BATCH);
   const sl_value x = layer(g, "fc1", toy_input(g, INPUTS), WIDE);
   sl_value loss = toy_loss(g, toy_sum(g, layer(g, "fc2", x, 2), layer(g, "fc3", x, 2)));
-  assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, SL_NONE, &loss, 1));
+  assert_fails(SL_EINVAL, "no layer of this model can be divided",
+               sl_fold(&g, &(sl_fold_options){.folds = 2, .logits = SL_NONE}, &loss, 1));
   sl_graph_destroy(g);
 }
 
@@ -211,7 +215,7 @@ static void divides_classes(void **state) {
     sl_value values[2];
     sl_graph *g = with_head(classes, 0, &values[0], &values[1]);
     const double whole = loss_after(g, values[0]);
-    assert_ok(sl_fold(&g, folds, values[1], values, 2));
+    assert_ok(sl_fold(&g, &(sl_fold_options){.folds = folds, .logits = values[1]}, values, 2));
     assert_ok(sl_graph_status(g));
     assert_int_equal(values[1] == SL_NONE, folds > 1);
     assert_int_equal(count(g, &toy_folded_matmul, SL_PHASE_FORWARD), 3 * folds);
@@ -233,7 +237,7 @@ static void divides_classes(void **state) {
   for (int reason = 0; reason < 3; reason++) { /* too few classes, another reader, not the logits */
     sl_value values[2];
     sl_graph *g = with_head(SL_FOLD_CLASSES * 3 - (reason == 0), reason == 1, &values[0], &values[1]);
-    assert_ok(sl_fold(&g, 3, reason == 2 ? SL_NONE : values[1], values, 2));
+    assert_ok(sl_fold(&g, &(sl_fold_options){.folds = 3, .logits = reason == 2 ? SL_NONE : values[1]}, values, 2));
     assert_true(values[1] != SL_NONE);
     assert_int_equal(count(g, &toy_folded_matmul, SL_PHASE_FORWARD), 2 * 3 + 1);
     sl_graph_destroy(g);
@@ -250,7 +254,8 @@ static void a_parameter_is_whole_or_divided(void **state) {
   x = sl_graph_add1(g, &toy_matmul, "whole", NULL, (sl_value[]){x, w}, 2);
   x = sl_graph_add1(g, &toy_folded_matmul, "first", NULL, (sl_value[]){x, w}, 2);
   sl_value loss = toy_loss(g, layer(g, "last", x, NARROW));
-  assert_fails(SL_EINVAL, "uses parameter 'shared.weight' as a whole", sl_fold(&g, 2, SL_NONE, &loss, 1));
+  assert_fails(SL_EINVAL, "uses parameter 'shared.weight' as a whole",
+               sl_fold(&g, &(sl_fold_options){.folds = 2, .logits = SL_NONE}, &loss, 1));
   sl_graph_destroy(g);
 }
 

@@ -180,7 +180,7 @@ static void folds_are_divided(void **state) {
   }
   sl_value loss = toy_loss(g, x);
   int n = 0;
-  assert_ok(sl_fold(&g, 4, SL_NONE, &loss, 1));
+  assert_ok(sl_fold(&g, &(sl_fold_options){.folds = 4, .logits = SL_NONE}, &loss, 1));
   for (sl_value v = 0; v < g->n_values; v++)
     if (g->value[v]->role == SL_ROLE_PARAMETER) parameter[n++] = v;
   assert_int_equal(n, 16);
@@ -446,7 +446,7 @@ static network network_in_folds(int folds, sl_recompute recompute) {
     sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 0);
   }
   n.loss = toy_loss(n.g, x);
-  assert_ok(sl_fold(&n.g, folds, SL_NONE, &n.loss, 1));
+  assert_ok(sl_fold(&n.g, &(sl_fold_options){.folds = folds, .logits = SL_NONE}, &n.loss, 1));
   for (sl_value v = 0; v < n.g->n_values; v++)
     if (n.g->value[v]->role == SL_ROLE_PARAMETER) parameter[count++] = v;
   assert_ok(sl_gradient(n.g, n.loss, parameter, count, gradient));
