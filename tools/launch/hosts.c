@@ -130,11 +130,15 @@ static pid_t knock(const char *mpiexec, const char *host) {
 }
 
 int sl__hosts_drop_dead(sl__hosts *h, const char *mpiexec, double seconds, char *gone, size_t n) {
+  enum { TRIES = 3 }; /* MPICH's mpiexec now and then fails for a program that ends at once */
   pid_t *pid = calloc((size_t)h->n + 1, sizeof *pid);
-  int left = 0, dropped = 0;
+  int left = 0, dropped = 0, *tries = calloc((size_t)h->n + 1, sizeof *tries);
   size_t at = 0;
   gone[0] = '\0';
-  if (!pid) return 0;
+  if (!pid || !tries) {
+    free(pid), free(tries);
+    return 0;
+  }
   for (int i = 0; i < h->n; i++) pid[i] = knock(mpiexec, h->host[i].name);
   const double from = sl_seconds();
   for (int waiting = 1; waiting;) {
@@ -144,10 +148,14 @@ int sl__hosts_drop_dead(sl__hosts *h, const char *mpiexec, double seconds, char 
       int state = 0;
       if (pid[i] <= 0) continue;
       if (late) kill(-pid[i], SIGKILL);
-      if (waitpid(pid[i], &state, late ? 0 : WNOHANG) == 0)
+      if (waitpid(pid[i], &state, late ? 0 : WNOHANG) == 0) {
         waiting = 1;
-      else
-        pid[i] = WIFEXITED(state) && WEXITSTATUS(state) == 0 ? 0 : -1;
+        continue;
+      }
+      pid[i] = WIFEXITED(state) && WEXITSTATUS(state) == 0 ? 0 : -1;
+      if (pid[i] == 0 || late || ++tries[i] == TRIES) continue;
+      pid[i] = knock(mpiexec, h->host[i].name);
+      waiting |= pid[i] > 0;
     }
     if (waiting) usleep(20000);
   }
@@ -160,7 +168,7 @@ int sl__hosts_drop_dead(sl__hosts *h, const char *mpiexec, double seconds, char 
     dropped++;
   }
   h->n = left;
-  free(pid);
+  free(pid), free(tries);
   return dropped;
 }
 

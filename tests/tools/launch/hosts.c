@@ -68,13 +68,18 @@ static void names_that_are_none(void **state) {
   }
 }
 
-/* A host that answers, one that refuses, and one that does not answer. */
+/* A host that answers, one that answers the second time, one that refuses, and one that does not answer. */
 static void dead_hosts_are_dropped(void **state) {
   sl__hosts h;
   char gone[64], small[4];
   const char *mpiexec = program(*state, "mpiexec",
                                 "#!/bin/sh\n[ \"$1 $3 $4 $5\" = '-hosts -n 1 true' ] || exit 9\n"
-                                "case $2 in alive*) exit 0 ;; refuses*) exit 1 ;; *) sleep 1000 ;; esac\n");
+                                "case $2 in alive*) exit 0 ;; refuses*) exit 1 ;; second*) mkdir \"$0.$2\" 2>/dev/null "
+                                "&& exit 255 || exit 0 ;; *) sleep 1000 ;; esac\n");
+  assert_ok(sl__hosts_parse("second,refuses1", &h));
+  assert_int_equal(sl__hosts_drop_dead(&h, mpiexec, 100, gone, sizeof gone), 1);
+  assert_text(&h, "second:1");
+  sl__hosts_free(&h);
   assert_ok(sl__hosts_parse("alive1:2,refuses1:3,hangs1,alive2", &h));
   assert_int_equal(sl__hosts_drop_dead(&h, mpiexec, 1, gone, sizeof gone), 2);
   assert_string_equal(gone, "refuses1, hangs1");
