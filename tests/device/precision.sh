@@ -34,6 +34,10 @@ if [ -x "$MPIEXEC" ]; then
     wanted=$(digest)
     EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --mesh tensor=2
     check "$precision, gpt2: two ranks with a GPU each divide products" same
+    train_small gpt2 1 $options --gpus 0 --workers 1 --folds 2 --sequence-parallel on
+    wanted=$(digest)
+    EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --mesh tensor=2 --sequence-parallel on
+    check "$precision, gpt2: and positions" same
   done
 else skip 'two ranks: no MPI launcher'; fi
 
