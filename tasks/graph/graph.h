@@ -114,8 +114,8 @@ typedef struct sl_graph {
   int turns;
   /* The passes add these: out = in; out = a + b; out = in in the type of the attribute, an sl_dtype. */
   const sl_operation *copy, *add, *convert;
-  /* The folding pass and its gradients add these (folds.h): a part of the positions of each sample; all parts joined.
-   * NULL: no samples are divided along their sequence. */
+  /* The folding pass and its gradients add these (folds.h): a part of the positions of each sample, by the attribute
+   * int[2] {part, number of parts}; all parts joined. NULL: no samples are divided along their sequence. */
   const sl_operation *part, *join;
   sl_status status;
   char error[1024];

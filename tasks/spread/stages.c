@@ -43,12 +43,15 @@ static sl_stage_set ranks_of(const cutter *c, int stage, sl_run fold) {
   return set;
 }
 
-/* The members of the set that are ranks of the first stage with any member. */
-static sl_stage_set first_of(const cutter *c, sl_stage_set set) {
+/* All ranks of the first stage in the set. */
+static sl_stage_set stage_of(const cutter *c, sl_stage_set set) {
   for (int s = 0; s < c->stages; s++)
-    if (set & all_of(c, s)) return set & all_of(c, s);
+    if (set & all_of(c, s)) return all_of(c, s);
   return 0;
 }
+
+/* The members of the set that are ranks of that stage. */
+static sl_stage_set first_of(const cutter *c, sl_stage_set set) { return set & stage_of(c, set); }
 
 static double seconds_of(const sl_graph *g, const sl_node *node) {
   const sl_cost cost = sl_node_cost(g, node, &(sl_tiles){0});
@@ -281,13 +284,6 @@ static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *
       if (c->run[i] != NONE) first[node->in[k]] = c->run[i];
     }
   }
-}
-
-/* All ranks of the first stage in the set. */
-static sl_stage_set stage_of(const cutter *c, sl_stage_set set) {
-  for (int s = 0; s < c->stages; s++)
-    if (set & all_of(c, s)) return all_of(c, s);
-  return 0;
 }
 
 /* A parameter lies on the first stage that reads it in the forward pass, on the ranks that do; state that a node of the

@@ -54,7 +54,6 @@ run graph $shape --sequence-parallel on
 check 'a rank has half of the positions' grep -qE '^forward +h\.0\.ln_2 +layernorm +\[8, 16, 64\]' out
 check 'and joins them for a product' grep -qE '^forward +h\.0\.ln_2 +sequence_join +\[8, 32, 64\]' out
 held() { # options: predicted peak of one of four ranks
-  # shellcheck disable=SC2086
   run simulate gpt2-nano --length 128 --batch 16 --leaves 1 --machine dgx-a100 --ranks-per-node 4 --mesh tensor=4 --json "$@"
   sed -n "s/^  \"predicted_peak_bytes\": \([0-9]*\).*/\1/p" out
 }

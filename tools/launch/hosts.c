@@ -130,7 +130,7 @@ static pid_t knock(const char *mpiexec, const char *host) {
 }
 
 int sl__hosts_drop_dead(sl__hosts *h, const char *mpiexec, double seconds, char *gone, size_t n) {
-  enum { TRIES = 3 }; /* MPICH's mpiexec now and then fails for a program that ends at once */
+  enum { TRIES = 3 }; /* on a busy machine mpiexec has failed once where nothing was wrong */
   pid_t *pid = calloc((size_t)h->n + 1, sizeof *pid);
   int left = 0, dropped = 0, *tries = calloc((size_t)h->n + 1, sizeof *tries);
   size_t at = 0;

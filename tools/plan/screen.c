@@ -31,6 +31,7 @@ static sl_status build(sl__planning *s, const sl__candidate *c) {
   if (s->network.graph) sl_network_destroy(&s->network);
   s->network = (sl_network){0};
   training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
+  /* Ranks that divide no products divide no positions. */
   if (c->v[SL__TENSOR] <= 1 && training.folds <= 1) training.sequence_parallel = SL_SEQUENCE_PARALLEL_OFF;
   SL_TRY(sl__settle_folds(&(sl__mesh){.tensor = (int)c->v[SL__TENSOR]}, &training));
   SL_TRY(sl_network_training(s->model, &s->data, &training, c->v[SL__BATCH], &s->network));
