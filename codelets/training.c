@@ -18,10 +18,14 @@ const char *const sl_batchnorm_names[] = {
     [SL_BATCHNORM_LEAF] = "leaf", [SL_BATCHNORM_GLOBAL] = "global", [SL_BATCHNORM_GLOBAL + 1] = NULL};
 const char *const sl_sequence_parallel_names[] = {
     [SL_SEQUENCE_PARALLEL_OFF] = "off", [SL_SEQUENCE_PARALLEL_ON] = "on", [SL_SEQUENCE_PARALLEL_ON + 1] = NULL};
+const char *const sl_fold_sums_names[] = {[SL_FOLD_SUMS_AUTO] = "auto",
+                                          [SL_FOLD_SUMS_WHOLE] = "whole",
+                                          [SL_FOLD_SUMS_PARTS] = "parts",
+                                          [SL_FOLD_SUMS_PARTS + 1] = NULL};
 
 _Static_assert(sizeof(sl_optimizer) == sizeof(int) && sizeof(sl_batchnorm_over) == sizeof(int) &&
                    sizeof(sl_precision) == sizeof(int) && sizeof(sl_sequence_parallel) == sizeof(int) &&
-                   sizeof(sl_recompute) == sizeof(int),
+                   sizeof(sl_recompute) == sizeof(int) && sizeof(sl_fold_sums) == sizeof(int),
                "settings read and write enums as int");
 
 const char *const sl_precision_choices[] = {

@@ -23,6 +23,10 @@ typedef enum sl_optimizer {
 /* What tensor ranks do between products: all of them the same, or each its part of the positions (folds.h). */
 typedef enum sl_sequence_parallel { SL_SEQUENCE_PARALLEL_OFF, SL_SEQUENCE_PARALLEL_ON } sl_sequence_parallel;
 
+/* How tensor ranks add up a sum over folds: each of them all of it, by exchanging whole addends at each level of the
+ * tree, or each a part of the positions (fold_sums.h). */
+typedef enum sl_fold_sums { SL_FOLD_SUMS_AUTO, SL_FOLD_SUMS_WHOLE, SL_FOLD_SUMS_PARTS } sl_fold_sums;
+
 /* The settings, one field per row of training_rows.def; a model gives their defaults. */
 typedef struct sl_training {
 #define SL_REAL(field, ...) double field;
@@ -32,6 +36,9 @@ typedef struct sl_training {
 #undef SL_REAL
 #undef SL_WHOLE
 #undef SL_NAMED
+  /* No settings: the number of ranks that divide the folds (0: one), and 1 if all of them have GPUs. The graph is
+   * written for them; no bit depends on it. */
+  int fold_ranks, fold_gpus;
 } sl_training;
 
 enum {
@@ -78,6 +85,7 @@ extern const char *const sl_precision_choices[];
 enum { SL_PRECISION_AUTO = SL_PRECISION_COUNT };
 extern const char *const sl_batchnorm_names[];
 extern const char *const sl_sequence_parallel_names[];
+extern const char *const sl_fold_sums_names[];
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "tasks/graph/fold_sums.h"
 #include "tasks/graph/folds.h"
 #include "tasks/graph/gradient.h"
 
@@ -64,6 +65,28 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   return fold(options, kind->classifies, n);
 }
 
+/* The least number of elements of a sample whose sums over folds are divided among the tensor ranks; 0: none are. Auto:
+ * where the parts' fewer bytes outweigh their additional messages and tasks (docs/performance.md, "Tensor ranks"). */
+static int64_t least_divided(const sl_training *o) {
+  switch (o->fold_sums) {
+    case SL_FOLD_SUMS_WHOLE:
+      return 0;
+    case SL_FOLD_SUMS_PARTS:
+      return 1;
+    default:
+      break;
+  }
+  if (o->fold_gpus) return o->fold_ranks > 2 ? 1 << 19 : 0;
+  return o->fold_ranks > 4 ? 1 << 17 : 0;
+}
+
+/* The passes over the whole graph. */
+static sl_status finish(const sl_training *options, sl_graph *g) {
+  const int64_t least = least_divided(options);
+  if (least > 0) SL_TRY(sl_fold_sums_divide(g, options->fold_ranks, least));
+  return sl_precision_apply(g, options->precision);
+}
+
 static void count_parameters(sl_network *n, sl_value *parameters) {
   n->n_parameters = 0;
   n->parameter_count = 0;
@@ -101,7 +124,7 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
   SL_TRY_OUT(sl_gradient_seeded(n->graph, n->loss, n->scale, parameters, n->n_parameters, gradients));
   SL_TRY_OUT(sl_recompute_segments(n->graph, options->recompute));
   update(n, options, scaling, parameters, gradients);
-  status = sl_precision_apply(n->graph, options->precision);
+  status = finish(options, n->graph);
 out:
   free(parameters);
   free(gradients);
@@ -112,7 +135,7 @@ out:
 sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options,
                                 int64_t batch, sl_network *n) {
   sl_status status = forward(model, data, options, batch, 0, n);
-  if (status == SL_OK) status = sl_precision_apply(n->graph, options->precision);
+  if (status == SL_OK) status = finish(options, n->graph);
   if (status == SL_OK)
     count_parameters(n, NULL);
   else
@@ -132,7 +155,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   if (status == SL_OK && options->precision != SL_PRECISION_FP32)
     n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);
-  if (status == SL_OK) status = sl_precision_apply(n->graph, options->precision);
+  if (status == SL_OK) status = finish(options, n->graph);
   if (status != SL_OK) sl_network_destroy(n);
   return status;
 }

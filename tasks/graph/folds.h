@@ -33,6 +33,9 @@ extern "C" {
 /* SL_FOLD_CLASSES: classes that a fold has at least; fewer are not worth the exchange of their sums. */
 enum { SL_MAX_FOLDS = 64, SL_FOLD_CLASSES = 256 };
 
+/* The first fold of a rank, of so many that divide the folds. A rank computes the folds up to the next rank's first. */
+static inline int sl_first_fold(int folds, int ranks, int rank) { return folds * rank / ranks; }
+
 typedef struct sl_fold_options {
   int64_t folds;   /* 0 or 1: changes nothing */
   sl_value logits; /* to be divided by classes, if it has enough and only reductions read it; SL_NONE: no such value */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/graph/folds.h"
 #include "tasks/spread/owners.h"
 
 enum { NONE = -1 };
@@ -38,7 +39,7 @@ static sl_stage_set ranks_of(const cutter *c, int stage, sl_run fold) {
   sl_stage_set set = 0;
   if (is_whole(c, fold)) return all_of(c, stage);
   for (int t = 0; t < c->tensor; t++)
-    if (c->g->folds * t / c->tensor < fold.to && c->g->folds * (t + 1) / c->tensor > fold.from)
+    if (sl_first_fold(c->g->folds, c->tensor, t) < fold.to && sl_first_fold(c->g->folds, c->tensor, t + 1) > fold.from)
       set |= (sl_stage_set)1 << (stage * c->tensor + t);
   return set;
 }

@@ -71,11 +71,18 @@ run() { # a test's command, in the folder b
   set -- $1
   case $1 in *.sh) program="../$1" ;; *) program="./$1" ;; esac
   shift
-  top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null
-  set -- $?
+  mkdir -p tmp
+  TMPDIR=$PWD/tmp top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null &
+  local test=$! code
+  until grep -q '^not ok' run.log || ! kill -0 $test 2>/dev/null; do sleep 0.1; done
+  kill $test 2>/dev/null # the first check that fails ends the test
+  wait $test
+  code=$?
+  ! grep -q '^not ok' run.log || code=1
+  rm -rf tmp
   # Ranks that a test without an end started outlive it, and spin.
   find /proc/[0-9]*/exe -maxdepth 0 -lname "${PWD%/b}/*" 2>/dev/null | tr -dc '0-9\n' | xargs -r kill -9 2>/dev/null
-  return $1
+  return $code
 }
 
 try() { # tree, mutant
@@ -89,8 +96,6 @@ try() { # tree, mutant
   else
     run "$test"
     code=$?
-    # A script that has ended normally says in its lines what failed.
-    case $test in *.sh) ! grep -q '^not ok' run.log || code=1 ;; esac
     case $code in 0 | 77) says=SURVIVED; cp run.log "$at/log" ;; 124 | 137) says='caught, no end' ;; *) says=caught ;; esac
   fi
   cp "$work/$1/kept" "../$file"

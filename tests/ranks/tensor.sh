@@ -41,6 +41,27 @@ check 'and half of the table' grep -qE '^update +wte.weight@1/2 ' out
 run graph gpt2-nano --size layers=2,width=80,heads=5 --data tokens --length 32 --batch 8 --folds 5
 check 'fewer than 256 tokens for each fold: not divided' grep -qE '^forward +head +linear +\[8, 32, 1100\]' out
 
+# Sums of which each rank adds up a part of the positions.
+# shellcheck disable=SC2086
+{
+  same_bytes 'sums by parts, dropout, clipping' '1x1x3 2x1x3:--zero:3 1x2x3:--micro-batches:4:--pipe-order:zero-bubble' $gpt2 --fold-sums parts
+  same_bytes 'sums by parts, bf16, recomputed' '1x1x4' $gpt2 --fold-sums parts --precision bf16 --bf16-sums pairs --recompute block
+  same_bytes 'sums by parts, 1,100 tokens, row blocks' '1x1x3' $many --fold-sums parts --row-blocks 2
+}
+shown() { # positions, ranks, options: the number of sums that are joined from parts
+  positions=$1 n=$2
+  shift 2
+  run graph gpt2-nano --size "layers=1,width=384,heads=12,positions=$positions" --length "$positions" --batch 8 --ranks "$n" --mesh "tensor=$n" --folds 12 --stage 1 "$@"
+  grep -cE '^(forward|backward) +h.0.[a-z.]+ +sequence_join ' out
+}
+check 'parts by default: large samples on 5 ranks' test "$(shown 352 5)" = 4
+check 'not on 4' test "$(shown 352 4)" = 0
+check 'with GPUs larger samples on 3' test "$(shown 1408 3 --gpus 1 --workers 1)" = 4
+check 'not on 2' test "$(shown 1408 2 --gpus 1 --workers 1)" = 0
+check 'nor smaller ones' test "$(shown 352 3 --gpus 1 --workers 1)" = 0
+check 'whole sums, asked for' test "$(shown 352 5 --fold-sums whole)" = 0
+check 'parts, asked for' test "$(shown 32 3 --fold-sums parts)" = 4
+
 # By default a fold for each rank; without folds the bits are those of before.
 # shellcheck disable=SC2086
 set -- ${gpt2%--folds*} ${gpt2#*--folds 4} --steps 3 --val-fraction 0 --quiet --workers 1 --force

@@ -172,7 +172,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   sl__mesh mesh;
   SL_TRY_OUT(sl__mesh_of(o, ranks, &mesh));
-  SL_TRY_OUT(sl__settle_folds(&mesh, &training));
+  SL_TRY_OUT(sl__settle_folds(&mesh, gpus > 0, &training));
   const int sharing = sl__mesh_sharing(&mesh);
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   if (o->stage >= sharing)

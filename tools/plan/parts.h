@@ -78,7 +78,7 @@ typedef struct sl__planning {
   int64_t first_batch; /* the model's, or --batch */
   sl__values axis[SL__AXES];
   sl_network network; /* the last one built, and what for */
-  int64_t built_batch, built_recompute, built_tensor;
+  int64_t built_batch, built_recompute, built_tensor, built_workers;
   sl__candidate *seen; /* all that were predicted */
   int n_seen, room;
   double work; /* tasks predicted so far: bounds the search, so that the same command gives the same answer */

@@ -22,20 +22,23 @@
 static const double PROCESS = 120e6;
 enum { DEPTH = 3 /* batches that a loader reads ahead */, BUCKET = 2 << 20 /* bytes that one exchange moves */ };
 
-/* The logical graph depends on batch, recomputation and folds only, so neighbours in the search share it. */
+/* The logical graph depends on batch, recomputation, folds and kind of workers only, so neighbours in the search share
+ * it. */
 static sl_status build(sl__planning *s, const sl__candidate *c) {
   sl_training training = s->training;
   if (s->network.graph && s->built_batch == c->v[SL__BATCH] && s->built_recompute == c->v[SL__RECOMPUTE] &&
-      s->built_tensor == c->v[SL__TENSOR])
+      s->built_tensor == c->v[SL__TENSOR] && s->built_workers == c->v[SL__WORKERS])
     return SL_OK;
   if (s->network.graph) sl_network_destroy(&s->network);
   s->network = (sl_network){0};
   training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
   /* Ranks that divide no products divide no positions. */
   if (c->v[SL__TENSOR] <= 1 && training.folds <= 1) training.sequence_parallel = SL_SEQUENCE_PARALLEL_OFF;
-  SL_TRY(sl__settle_folds(&(sl__mesh){.tensor = (int)c->v[SL__TENSOR]}, &training));
+  const sl__mesh mesh = {.tensor = (int)c->v[SL__TENSOR]};
+  SL_TRY(sl__settle_folds(&mesh, c->v[SL__WORKERS] != SL__ONLY_CPU, &training));
   SL_TRY(sl_network_training(s->model, &s->data, &training, c->v[SL__BATCH], &s->network));
   s->built_batch = c->v[SL__BATCH], s->built_recompute = c->v[SL__RECOMPUTE], s->built_tensor = c->v[SL__TENSOR];
+  s->built_workers = c->v[SL__WORKERS];
   return SL_OK;
 }
 

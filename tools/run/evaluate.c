@@ -12,7 +12,9 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
   e->plan = *plan;
   e->ranks = ranks;
   if (sl__mesh_sharing(&ranks->mesh) > 1) e->plan.micro_batches = 1; /* fewer leaves than a stage computes */
-  SL_TRY(sl_network_evaluation(model, data, training, plan->batch, &e->network));
+  sl_training alone = *training;
+  alone.fold_ranks = 0; /* each rank computes all folds of its samples */
+  SL_TRY(sl_network_evaluation(model, data, &alone, plan->batch, &e->network));
   const sl_network *n = &e->network;
   const sl_value keep[] = {n->loss, n->correct, n->top5, n->count, n->probabilities};
   const sl_program_options options = {

@@ -127,7 +127,8 @@ static const uint64_t APART = 0x9e3779b97f4a7c15;
 
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
-  SL_TRY(sl__settle_folds(&j->ranks.mesh, &j->facts.training));
+  const int gpus = sl__ranks_sum(&j->ranks, sl_runtime_gpus(j->runtime) > 0) == j->ranks.n;
+  SL_TRY(sl__settle_folds(&j->ranks.mesh, gpus, &j->facts.training));
   const int blocks = j->facts.plan.tiles.blocks;
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
   if (j->file) {

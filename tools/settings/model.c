@@ -102,9 +102,10 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
 }
 
 /* Ranks that divide products compute whole folds. */
-sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
+sl_status sl__settle_folds(const sl__mesh *mesh, int gpus, sl_training *training) {
   if (training->folds == 0) training->folds = mesh->tensor;
   if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
+  training->fold_ranks = mesh->tensor, training->fold_gpus = gpus;
   if (training->folds == 0 && training->sequence_parallel == SL_SEQUENCE_PARALLEL_ON)
     return sl_blame(sl_fail(SL_EINVAL,
                             "--sequence-parallel on divides what lies between folds, and this training has none: add "

@@ -28,7 +28,8 @@ sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, 
  * named by --sched or --sched-lib decides by itself; heteroprio always does. */
 int sl__placed_by_plan(const sl__options *options, int gpus);
 
-/* Sets the number of folds that no option gives. SL_EINVAL: fewer folds than ranks that divide products. */
-sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training);
+/* Sets the number of folds that no option gives, and the ranks that divide them. gpus: all these ranks have GPUs.
+ * SL_EINVAL: fewer folds than ranks that divide products. */
+sl_status sl__settle_folds(const sl__mesh *mesh, int gpus, sl_training *training);
 
 #endif

@@ -70,7 +70,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__plan_of(o, r->model, r->job->ranks, &r->plan));
   if (r->plan.leaves < r->mesh->data) /* training needs one for each rank, since all ranks divide an evaluation */
     return sl_fail(SL_EINVAL, "%d leaves cannot be divided among %d ranks", r->plan.leaves, r->mesh->data);
-  SL_TRY(sl__settle_folds(r->mesh, &r->training));
+  SL_TRY(sl__settle_folds(r->mesh, r->job->share.gpus > 0, &r->training));
   r->machine = sl__simulated_machine(r->job);
   r->machine.fast = sl__gpu_kernels(o);
   SL_TRY(read_times(r));
