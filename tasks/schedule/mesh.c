@@ -65,7 +65,8 @@ typedef struct message {
   int from, to;    /* ranks */
   int sent, taken; /* nodes of these */
   double seconds;
-  int waits; /* how many of its two nodes, `sent` and `taken`, are not ready */
+  int waits;   /* how many of its two nodes, `sent` and `taken`, are not ready */
+  long waited; /* when both are: number in the order in which messages become ready */
 } message;
 
 /* Exchanges that run one after another. at: numbers of messages or, in the lane of a rank's sums, indices into the
@@ -75,6 +76,17 @@ typedef struct lane {
   int n, next; /* the next one to begin or, if busy, to end */
   int busy;
 } lane;
+
+/* One direction of the exchange of a rank: one message at a time. */
+typedef struct port {
+  lane **lane; /* [n] those that have messages */
+  int n, busy;
+} port;
+
+/* The last copies of a value, as a node ends, to each memory. */
+typedef struct arrival {
+  double bytes, time;
+} arrival;
 
 /* Tasks that may run on any of these workers. */
 typedef struct queue {
@@ -91,6 +103,9 @@ typedef struct member {
   char *busy;          /* [workers] */
   int queues, changed; /* changed: tasks or workers have become free */
   lane sums;
+  port sends, receives;
+  double *link;  /* [2 * gpus] when the link from a GPU and the one to it are free */
+  arrival *came; /* [1 + gpus] */
 } member;
 
 typedef struct joint {
@@ -101,6 +116,7 @@ typedef struct joint {
   lane *lane; /* [n * n] from rank a to rank b: a * n + b */
   events events;
   double now;
+  long ready; /* messages that have become ready */
   sl_mesh_schedule *result;
 } joint;
 
@@ -114,15 +130,34 @@ static int memory_of(const sl_mesh_rank *r, int node) {
   return 1 + worker - r->schedule->cpus;
 }
 
-/* Seconds from the end of node a until the values that node b reads of it are in b's memory. */
-static double copy_seconds(const sl_mesh_rank *r, int a, int b) {
-  const int from = memory_of(r, a), to = memory_of(r, b);
-  if (from == to) return 0;
-  const double bytes = sl__bytes_between(r->step, r->step->node[a], r->step->node[b]);
-  const sl_machine *m = r->machine;
-  if (bytes == 0) return 0;
-  if (from > 0 && to > 0 && m->peer > 0) return m->peer_latency + bytes / m->peer;
-  return (from > 0 && to > 0 ? 2 : 1) * (m->latency + bytes / m->link);
+/* Moves bytes over one direction of a GPU's link, behind what moves there: the time at which they have arrived. */
+static double moved(member *m, int memory, int to_gpu, double from, double seconds) {
+  double *free = &m->link[2 * (memory - 1) + to_gpu];
+  return *free = fmax(from, *free) + seconds;
+}
+
+/* The time at which the values that node b reads of node a, which ends now, are in b's memory. */
+static double arrives(const joint *j, int r, int a, int b) {
+  member *m = &j->rank[r];
+  const sl_mesh_rank *given = m->given;
+  const int from = memory_of(given, a), to = memory_of(given, b);
+  if (from == to) return j->now;
+  const double bytes = sl__bytes_between(given->step, given->step->node[a], given->step->node[b]);
+  const sl_machine *machine = given->machine;
+  if (bytes == 0) return j->now;
+  if (m->came[to].bytes == bytes) return m->came[to].time; /* the same copy */
+  double time = j->now;
+  if (from > 0 && to > 0 && machine->peer > 0) {
+    const double seconds = machine->peer_latency + bytes / machine->peer;
+    time = moved(m, to, 1, fmax(time, m->link[2 * (from - 1)]), seconds);
+    m->link[2 * (from - 1)] = time;
+  } else {
+    const double seconds = machine->latency + bytes / machine->link;
+    if (from > 0) time = moved(m, from, 0, time, seconds);
+    if (to > 0) time = moved(m, to, 1, time, seconds);
+  }
+  m->came[to] = (arrival){bytes, time};
+  return time;
 }
 
 static sl_status open_queues(member *m) {
@@ -130,7 +165,9 @@ static sl_status open_queues(member *m) {
   m->queues = 1 + s->gpus;
   m->queue = calloc((size_t)m->queues, sizeof *m->queue);
   m->busy = calloc((size_t)(s->cpus + s->gpus) + 1, 1);
-  if (!m->queue || !m->busy) return sl_no_memory("for the workers of a rank");
+  m->link = calloc((size_t)(2 * s->gpus) + 1, sizeof *m->link);
+  m->came = calloc((size_t)s->gpus + 1, sizeof *m->came);
+  if (!m->queue || !m->busy || !m->link || !m->came) return sl_no_memory("for the workers of a rank");
   for (int q = 0; q < m->queues; q++) {
     queue *one = &m->queue[q];
     one->idle = q > 0 ? 1 : s->cpus > 0 ? s->cpus : s->gpus == 0;
@@ -239,11 +276,26 @@ static sl_status check_list(const joint *j, int r) {
   return status;
 }
 
+/* The lanes that leave a rank and that lead to it. */
+static sl_status open_ports(joint *j, int r) {
+  member *m = &j->rank[r];
+  m->sends.lane = malloc((size_t)j->n * sizeof *m->sends.lane);
+  m->receives.lane = malloc((size_t)j->n * sizeof *m->receives.lane);
+  if (!m->sends.lane || !m->receives.lane) return sl_no_memory("for the lanes of %d ranks", j->n);
+  for (int other = 0; other < j->n; other++) {
+    lane *to = &j->lane[r * j->n + other], *from = &j->lane[other * j->n + r];
+    if (to->n > 0) m->sends.lane[m->sends.n++] = to;
+    if (from->n > 0) m->receives.lane[m->receives.n++] = from;
+  }
+  return SL_OK;
+}
+
 static sl_status open_lanes(joint *j) {
   for (int r = 0; r < j->n; r++) SL_TRY(check_list(j, r));
   for (int a = 0; a < j->n; a++)
     for (int b = 0; b < j->n; b++)
       if (a != b) SL_TRY(pair_up(j, a, b));
+  for (int r = 0; r < j->n; r++) SL_TRY(open_ports(j, r));
   for (int r = 0; r < j->n; r++)
     for (int k = 0; k < j->rank[r].given->exchanges; k++)
       if (j->rank[r].given->exchange[k].peer == NONE) j->rank[r].sums.at[j->rank[r].sums.n++] = k;
@@ -254,14 +306,31 @@ static sl_status open_lanes(joint *j) {
 
 static void start(joint *j, int rank, int node) { j->result->rank[rank].start[node] = j->now; }
 
-/* Begins the next message of a lane if both of its ranks are ready. */
+/* The next message of a lane, if it can begin; NULL. */
+static message *startable(const joint *j, const lane *l) {
+  if (l->busy || l->next == l->n) return NULL;
+  message *m = &j->message[l->at[l->next]];
+  return m->waits > 0 || j->rank[m->from].sends.busy || j->rank[m->to].receives.busy ? NULL : m;
+}
+
+/* Begins the next message of a lane, if it can begin. */
 static sl_status move_on(joint *j, lane *l) {
-  if (l->busy || l->next == l->n) return SL_OK;
-  const message *m = &j->message[l->at[l->next]];
-  if (m->waits > 0) return SL_OK;
-  l->busy = 1;
+  const message *m = startable(j, l);
+  if (!m) return SL_OK;
+  l->busy = j->rank[m->from].sends.busy = j->rank[m->to].receives.busy = 1;
   start(j, m->from, m->sent), start(j, m->to, m->taken);
   return add_event(&j->events, j->now + m->seconds, MESSAGE_ENDS, m->from, l->at[l->next]);
+}
+
+/* Begins, of the messages that wait for a port, the one that has been ready longest. */
+static sl_status serve(joint *j, const port *p) {
+  lane *first = NULL;
+  long waited = 0;
+  for (int k = 0; k < p->n; k++) {
+    const message *m = startable(j, p->lane[k]);
+    if (m && (!first || m->waited < waited)) first = p->lane[k], waited = m->waited;
+  }
+  return first ? move_on(j, first) : SL_OK;
 }
 
 static sl_status sum_on(joint *j, int r) {
@@ -280,7 +349,7 @@ static sl_status become_ready(joint *j, int r, int node) {
   member *m = &j->rank[r];
   if (m->message[node] != NONE) {
     message *one = &j->message[m->message[node]];
-    one->waits--;
+    if (--one->waits == 0) one->waited = j->ready++;
     return move_on(j, &j->lane[one->from * j->n + one->to]);
   }
   if (node_of(j, r, node)->bucket) return sum_on(j, r);
@@ -292,11 +361,12 @@ static sl_status become_ready(joint *j, int r, int node) {
 static sl_status end(joint *j, int r, int node) {
   member *m = &j->rank[r];
   j->left--;
+  for (int g = 0; g < m->queues; g++) m->came[g] = (arrival){0};
   for (int k = m->first[node]; k < m->first[node + 1]; k++) {
     const int next = m->after[k];
-    const double copy = copy_seconds(m->given, node, next);
-    if (copy > 0)
-      SL_TRY(add_event(&j->events, j->now + copy, INPUT_COMES, r, next));
+    const double time = arrives(j, r, node, next);
+    if (time > j->now)
+      SL_TRY(add_event(&j->events, time, INPUT_COMES, r, next));
     else if (--m->waits[next] == 0)
       SL_TRY(become_ready(j, r, next));
   }
@@ -318,10 +388,11 @@ static sl_status handle(joint *j, const event *e) {
     case MESSAGE_ENDS: {
       const message one = j->message[e->at];
       lane *l = &j->lane[one.from * j->n + one.to];
-      l->busy = 0, l->next++;
+      l->busy = j->rank[one.from].sends.busy = j->rank[one.to].receives.busy = 0, l->next++;
+      SL_TRY(serve(j, &j->rank[one.from].sends)); /* those that wait come before those that become ready now */
+      SL_TRY(serve(j, &j->rank[one.to].receives));
       SL_TRY(end(j, one.from, one.sent));
-      SL_TRY(end(j, one.to, one.taken));
-      return move_on(j, l);
+      return end(j, one.to, one.taken);
     }
     default:
       return --m->waits[e->at] == 0 ? become_ready(j, e->rank, e->at) : SL_OK;
@@ -453,6 +524,7 @@ static void close_joint(joint *j) {
     member *m = &j->rank[r];
     for (int q = 0; m->queue && q < m->queues; q++) free(m->queue[q].ready.at);
     free(m->queue), free(m->busy), free(m->waits), free(m->message), free(m->first), free(m->after), free(m->sums.at);
+    free(m->sends.lane), free(m->receives.lane), free(m->link), free(m->came);
   }
   for (int k = 0; j->lane && k < j->n * j->n; k++) free(j->lane[k].at);
   free(j->rank), free(j->lane), free(j->message), free(j->events.at);
