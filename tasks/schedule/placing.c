@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/graph/folds.h"
+
 void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
   /* Probability that two workers of random kinds have different memories: CPUs share one, each GPU has its own. */
@@ -44,6 +46,8 @@ typedef struct placing {
   const sl_machine *m;
   const double *on;
   int workers, cpus, memories;
+  sl_run
+      folds; /* if each GPU computes its share of this rank's folds: these; empty: they are placed like other tasks */
   worker *worker;
   double *here;     /* [values][memories] time at which the value is in that memory; INFINITY: it is not */
   double *in, *out; /* [2 memories] time at which the links into and out of memory m are free: m: with the host;
@@ -150,6 +154,15 @@ static void settle(placing *p, int i, int memory, double ready, double end) {
  * small gain. docs/performance.md has steps with weights 0 to 4. */
 static const double COPIES_COUNT = 3;
 
+/* The worker that computes a node's folds; -1: any. */
+static int home(const placing *p, const sl_node *node) {
+  const int gpus = p->workers - p->cpus, folds = p->folds.to - p->folds.from;
+  int gpu = 0;
+  if (node->fold.from < p->folds.from || node->fold.to > p->folds.to || node->fold.from == node->fold.to) return -1;
+  while (p->folds.from + sl_first_fold(folds, gpus, gpu + 1) <= node->fold.from) gpu++;
+  return node->fold.to <= p->folds.from + sl_first_fold(folds, gpus, gpu + 1) ? p->cpus + gpu : -1;
+}
+
 /* Places node i where it ends first, copies counted. */
 static int place_one(placing *p, int i, double *in, double *out) {
   sl_schedule *s = p->s;
@@ -165,7 +178,9 @@ static int place_one(placing *p, int i, double *in, double *out) {
     return 1;
   }
   double ready = 0;
+  const int only = home(p, p->g->node[i]);
   for (int w = 0; w < p->workers; w++) {
+    if (only >= 0 && w != only) continue;
     const double seconds = p->on[i * SL_KINDS + (w < p->cpus ? SL_KIND_CPU : SL_KIND_GPU)];
     if (p->worker[w].memory != tried) {
       tried = p->worker[w].memory;
@@ -244,11 +259,78 @@ out:
   return status;
 }
 
+/* Two passes, from parameters in the host's memory: the first finds where parameters are updated; the second starts
+ * from there, like every later step. */
+static sl_status two_passes(placing *p, int *waits, const int *first, const int *after, sl_heap *ready) {
+  const size_t values = (size_t)p->g->n_values + 1, memories = (size_t)p->memories;
+  for (size_t k = 0; k < values * memories; k++) p->here[k] = INFINITY;
+  for (sl_value v = 0; v < p->g->n_values; v++)
+    if (p->g->value[v]->role != SL_ROLE_TEMPORARY) where(p, v)[0] = 0;
+  for (int turn = 0; turn < 2; turn++) {
+    SL_TRY(pass(p, waits, first, after, ready));
+    for (size_t k = 0; turn == 0 && k < values * memories; k++) {
+      const sl_value v = (sl_value)(k / memories);
+      const int stays = v < p->g->n_values && p->g->value[v]->role != SL_ROLE_TEMPORARY && isfinite(p->here[k]);
+      p->here[k] = stays ? 0 : INFINITY;
+    }
+  }
+  p->s->makespan = 0;
+  for (int i = 0; i < p->s->n; i++) p->s->makespan = fmax(p->s->makespan, p->s->start[i] + p->s->seconds[i]);
+  p->s->moved = p->moved;
+  return SL_OK;
+}
+
+/* A schedule's choices. */
+typedef struct choice {
+  double *start, *seconds, makespan, moved;
+  int *worker;
+} choice;
+
+static sl_status save(const sl_schedule *s, choice *c) {
+  const size_t n = (size_t)s->n + 1;
+  c->start = malloc(n * sizeof *c->start);
+  c->seconds = malloc(n * sizeof *c->seconds);
+  c->worker = malloc(n * sizeof *c->worker);
+  if (!c->start || !c->seconds || !c->worker) return sl_no_memory("to schedule %d tasks", s->n);
+  memcpy(c->start, s->start, (size_t)s->n * sizeof *c->start);
+  memcpy(c->seconds, s->seconds, (size_t)s->n * sizeof *c->seconds);
+  memcpy(c->worker, s->worker, (size_t)s->n * sizeof *c->worker);
+  c->makespan = s->makespan, c->moved = s->moved;
+  return SL_OK;
+}
+
+static void restore(sl_schedule *s, const choice *c) {
+  memcpy(s->start, c->start, (size_t)s->n * sizeof *c->start);
+  memcpy(s->seconds, c->seconds, (size_t)s->n * sizeof *c->seconds);
+  memcpy(s->worker, c->worker, (size_t)s->n * sizeof *c->worker);
+  s->makespan = c->makespan, s->moved = c->moved;
+}
+
+/* The folds that single tasks of this rank compute; empty: none are divided. */
+static sl_run folds_of(const sl_graph *g) {
+  sl_run all = {0, 0};
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_run fold = g->node[i]->fold;
+    if (fold.to != fold.from + 1) continue;
+    if (all.to == 0) all = fold;
+    if (fold.from < all.from) all.from = fold.from;
+    if (fold.to > all.to) all.to = fold.to;
+  }
+  return all;
+}
+
+/* A schedule in which each GPU computes its folds is taken even if the other one is faster by up to this factor: a GPU
+ * then has the weights of its folds alone, and no copies of others' that might not fit. */
+static const double FOLDS_COUNT = 1.1;
+
 sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   const size_t n = (size_t)s->n, values = (size_t)g->n_values + 1;
+  const int gpus = m->kind[SL_KIND_GPU].workers;
+  const sl_run folds = folds_of(g);
   placing p = {.s = s, .g = g, .m = m, .on = on, .cpus = m->kind[SL_KIND_CPU].workers};
-  p.workers = p.cpus + m->kind[SL_KIND_GPU].workers;
-  p.memories = 1 + m->kind[SL_KIND_GPU].workers;
+  choice free_one = {0};
+  p.workers = p.cpus + gpus;
+  p.memories = 1 + gpus;
   p.worker = calloc((size_t)p.workers + 1, sizeof *p.worker);
   p.here = malloc(values * (size_t)p.memories * sizeof *p.here);
   p.in = calloc(4 * (size_t)p.memories, sizeof *p.in);
@@ -261,28 +343,19 @@ sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, cons
   p.out = p.in + 2 * p.memories;
   SL_TRY_OUT(sl__successors(s, &first, &after));
   for (int w = 0; w < p.workers; w++) p.worker[w].memory = w < p.cpus ? 0 : 1 + w - p.cpus;
-  for (size_t k = 0; k < values * (size_t)p.memories; k++) p.here[k] = INFINITY;
-  for (sl_value v = 0; v < g->n_values; v++)
-    if (g->value[v]->role != SL_ROLE_TEMPORARY) where(&p, v)[0] = 0;
-  /* The first pass finds where parameters are updated; the second starts from there, like every later step. */
-  for (int turn = 0; turn < 2; turn++) {
-    SL_TRY_OUT(pass(&p, waits, first, after, &ready));
-    for (size_t k = 0; turn == 0 && k < values * (size_t)p.memories; k++) {
-      const sl_value v = (sl_value)(k / (size_t)p.memories);
-      const int stays = v < g->n_values && g->value[v]->role != SL_ROLE_TEMPORARY && isfinite(p.here[k]);
-      p.here[k] = stays ? 0 : INFINITY;
-    }
+  SL_TRY_OUT(two_passes(&p, waits, first, after, &ready));
+  if (gpus > 1 && folds.to - folds.from >= gpus) {
+    SL_TRY_OUT(save(s, &free_one));
+    p.folds = folds;
+    SL_TRY_OUT(two_passes(&p, waits, first, after, &ready));
+    if (s->makespan > FOLDS_COUNT * free_one.makespan) restore(s, &free_one);
   }
-  s->makespan = 0;
-  for (int i = 0; i < s->n; i++) {
-    sorted[i] = (by_start){s->start, i};
-    s->makespan = fmax(s->makespan, s->start[i] + s->seconds[i]);
-  }
+  for (int i = 0; i < s->n; i++) sorted[i] = (by_start){s->start, i};
   qsort(sorted, n, sizeof *sorted, earlier);
   for (int i = 0; i < s->n; i++) s->order[i] = sorted[i].node;
-  s->moved = p.moved;
 out:
   for (int w = 0; p.worker && w < p.workers; w++) free(p.worker[w].busy);
   free(p.worker), free(p.here), free(p.in), free(waits), free(first), free(after), free(sorted), free(ready.at);
+  free(free_one.start), free(free_one.seconds), free(free_one.worker);
   return status;
 }

@@ -16,7 +16,11 @@ void sl__upward_ranks(sl_schedule *schedule, const sl_graph *graph, const sl_mac
 
 /* HEFT: places tasks by descending urgency, each on the worker where it ends first, in a gap between other tasks if it
  * fits there. Missing inputs are copied as soon as the link is free. Parameters start where the step before left them.
- * Exchanges run one after another, on values in host memory. Sets start, seconds, worker, order, makespan and moved. */
+ * Exchanges run one after another, on values in host memory.
+ *
+ * With several GPUs and at least as many folds (folds.h), each GPU computes its share of the folds, and so has the
+ * weights of these alone; if that is slower by more than a tenth, folds are placed like other tasks. Sets start,
+ * seconds, worker, order, makespan and moved. */
 sl_status sl__place(sl_schedule *schedule, const sl_graph *graph, const sl_machine *machine, const double *on);
 
 #endif

@@ -22,6 +22,7 @@ static void add_tree(sl__spread *s, int index, sl_value v, sl_leaves tree) {
                                   .key = node->key,
                                   .after = SL_NONE,
                                   .accumulate = 1,
+                                  .fold = node->fold,
                                   .logical = index,
                                   .leaf = tree.first + tree.n - 1, /* last leaf of the sum: it determines the turn */
                                   .shard = -1,

@@ -125,6 +125,10 @@ static void computes_the_same(void **state) {
   for (int folds = 1; folds <= 7; folds++) {
     sl_graph *g = training(folds), *step;
     assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+    for (int i = 0; i < step->n_nodes; i++) { /* sums over leaves, too */
+      const sl_node *node = step->node[i];
+      if (!node->bucket) assert_memory_equal(&node->fold, &g->node[node->logical]->fold, sizeof node->fold);
+    }
     execution *e = execution_create(step, NULL);
     for (int i = 0; i < 3; i++) { /* the first contents do not depend on the folds */
       float first[MOST];

@@ -212,6 +212,49 @@ static void messages_wait_for_their_lane(void **state) {
   release(m, 2);
 }
 
+/* Rank 0 makes three values by 0.5 s, 1 s and 1.5 s, for ranks 1, 2 and 1; messages take 2 s. It sends one at a time,
+ * the one first that has waited longest: from 0.5 s, 2.5 s and 4.5 s on. */
+static void a_rank_sends_one_message_at_a_time(void **state) {
+  (void)state;
+  maker m[3] = {maker_of(&one_worker), maker_of(&one_worker), maker_of(&one_worker)};
+  const int to[] = {1, 2, 1};
+  for (int k = 0; k < 3; k++) {
+    const sl_value a = value(&m[0], 1, k), b = value(&m[to[k]], 1, k);
+    task(&m[0], 0.5, SL_NONE, a);
+    send(&m[0], 2, a, to[k]);
+    receive(&m[to[k]], b, 0);
+  }
+  sl_mesh_schedule *mesh = joint(m, 3, NULL);
+  for (int k = 0; k < 3; k++) assert_near(mesh->rank[0].start[2 * k + 1], 0.5 + 2 * k, 1e-9);
+  assert_near(mesh->rank[2].start[0], 2.5, 1e-9);
+  assert_near(mesh->makespan, 6.5, 1e-9);
+  sl_mesh_schedule_destroy(mesh);
+  release(m, 3);
+}
+
+/* Ranks 1 and 2 have a value for rank 0 by 1 s and by 2 s; rank 0 receives one after the other, while it sends. */
+static void a_rank_receives_one_message_at_a_time(void **state) {
+  (void)state;
+  maker m[3] = {maker_of(&one_worker), maker_of(&one_worker), maker_of(&one_worker)};
+  for (int r = 1; r < 3; r++) {
+    const sl_value a = value(&m[r], 1, r), b = value(&m[0], 1, r), c = value(&m[0], 2, r), d = value(&m[r], 2, r);
+    task(&m[r], r, SL_NONE, a);
+    send(&m[r], 2, a, 0);
+    receive(&m[0], b, r);
+    if (r > 1) continue;
+    task(&m[0], 1, SL_NONE, c);
+    send(&m[0], 2, c, r);
+    receive(&m[r], d, 0);
+  }
+  sl_mesh_schedule *mesh = joint(m, 3, NULL);
+  assert_near(mesh->rank[1].start[1], 1, 1e-9);
+  assert_near(mesh->rank[2].start[1], 3, 1e-9);
+  assert_near(mesh->rank[0].start[2], 1, 1e-9); /* what it sends */
+  assert_near(mesh->makespan, 5, 1e-9);
+  sl_mesh_schedule_destroy(mesh);
+  release(m, 3);
+}
+
 /* ---- ranks that divide products ---------------------------------------------------------------------------------- */
 
 /* Each of two ranks makes an addend, in 1 s and in `other` s, sends it in 0.25 s, and adds what it gets in 0.5 s. */
@@ -281,6 +324,29 @@ static void values_leave_a_gpu(void **state) {
   assert_near(mesh->makespan, 5, 1e-9);
   sl_mesh_schedule_destroy(mesh);
   release(m, 2);
+}
+
+/* A GPU makes two values by 1 s and by 2 s. Their copies to the host, of 3 s each, follow one another, and each value
+ * is copied once for both of its messages, which take no time. */
+static void copies_share_a_link(void **state) {
+  (void)state;
+  const sl_machine gpu = {.kind = {[SL_KIND_GPU] = {1, 1, 1e30, 0}}, .exchange = 1e30, .link = BYTES, .latency = 2};
+  maker m[3] = {maker_of(&gpu), maker_of(&one_worker), maker_of(&one_worker)};
+  for (int k = 0; k < 2; k++) {
+    const sl_value a = value(&m[0], 1, k);
+    task(&m[0], 1, SL_NONE, a);
+    for (int r = 1; r < 3; r++) {
+      send(&m[0], 0, a, r);
+      receive(&m[r], value(&m[r], 1, k), 0);
+    }
+  }
+  sl_mesh_schedule *mesh = joint(m, 3, NULL);
+  for (int r = 1; r < 3; r++) {
+    assert_near(mesh->rank[r].start[0], 1 + 3, 1e-9);
+    assert_near(mesh->rank[r].start[1], 1 + 3 + 3, 1e-9);
+  }
+  sl_mesh_schedule_destroy(mesh);
+  release(m, 3);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
@@ -422,9 +488,12 @@ int main(void) {
       cmocka_unit_test(the_bubble_is_that_of_the_formula),
       cmocka_unit_test(messages_take_time),
       cmocka_unit_test(messages_wait_for_their_lane),
+      cmocka_unit_test(a_rank_sends_one_message_at_a_time),
+      cmocka_unit_test(a_rank_receives_one_message_at_a_time),
       cmocka_unit_test(tensor_ranks_wait_for_each_other),
       cmocka_unit_test(sums_keep_their_order),
       cmocka_unit_test(values_leave_a_gpu),
+      cmocka_unit_test(copies_share_a_link),
       cmocka_unit_test(faults_are_named),
       cmocka_unit_test(a_circle_is_no_endless_loop),
       cmocka_unit_test(spread_graphs_are_scheduled),

@@ -364,6 +364,54 @@ static void chains_stay(void **state) {
   sl_graph_destroy(g);
 }
 
+/* Two GPUs and four folds of two layers. Without folds the second layer's tasks would go where their GPU is idle first;
+ * with them GPU 0 computes folds 0 and 1, and GPU 1 the others, unless that is much slower. */
+static void folds_stay(void **state) {
+  (void)state;
+  sl_machine machine = mixed(0, 2);
+  machine.peer = 1e9;
+  for (int way = 0; way < 3; way++) {
+    sl_graph *g = toy_graph(4);
+    for (int layer = 0; layer < 2; layer++)
+      for (int f = 0; f < 4; f++) {
+        const sl_value w = value(g, SL_SCOPE_WHOLE, 2), out = value(g, SL_SCOPE_SAMPLE, 2);
+        g->value[w]->role = SL_ROLE_PARAMETER;
+        /* way 1: folds differ a little; way 2: one has most of the work */
+        const double flops = way == 2 && f < 2 ? 400 : way == 1 ? 40 + f : 40;
+        sl_node *made = node(g, &work, flops, LIST(w), LIST(out));
+        if (way) made->fold = (sl_run){f, f + 1};
+      }
+    sl_schedule *s;
+    assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+    int strays = 0;
+    for (int i = 0; i < 8; i++) strays += s->worker[i] != (i % 4) / 2;
+    if (way == 1) assert_int_equal(strays, 0);
+    if (way != 1) assert_true(strays > 0);
+    sl_schedule_destroy(s);
+    sl_graph_destroy(g);
+  }
+}
+
+/* A rank that has folds 4 to 7 of 8, and a sum over all of them. */
+static void folds_of_one_rank(void **state) {
+  (void)state;
+  sl_machine machine = mixed(0, 2);
+  machine.peer = 1e9;
+  sl_graph *g = toy_graph(4);
+  sl_value out[4];
+  for (int f = 0; f < 4; f++) {
+    out[f] = value(g, SL_SCOPE_SAMPLE, 2);
+    node(g, &work, f == 0 ? 44 : 40, NOTHING, LIST(out[f]))->fold = (sl_run){4 + f, 5 + f};
+  }
+  node(g, &work, 4, LIST(out[0], out[1], out[2], out[3]), NOTHING)->fold = (sl_run){0, 8};
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+  for (int f = 0; f < 4; f++) assert_int_equal(s->worker[f], f / 2);
+  assert_true(s->worker[4] >= 0);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
 /* Two values go from one GPU to the other one after the other, beside what goes to the host. */
 static void peers_share_their_link(void **state) {
   (void)state;
@@ -533,6 +581,8 @@ int main(void) {
       cmocka_unit_test(earliest_end),
       cmocka_unit_test(peers),
       cmocka_unit_test(chains_stay),
+      cmocka_unit_test(folds_stay),
+      cmocka_unit_test(folds_of_one_rank),
       cmocka_unit_test(peers_share_their_link),
       cmocka_unit_test(parameters_stay),
       cmocka_unit_test(exchanges_leave_the_gpu),
