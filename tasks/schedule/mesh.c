@@ -83,7 +83,7 @@ typedef struct port {
   int n, busy;
 } port;
 
-/* The last copies of a value, as a node ends, to each memory. */
+/* The last copy of the outputs of the node that ends to a memory. */
 typedef struct arrival {
   double bytes, time;
 } arrival;
@@ -104,8 +104,8 @@ typedef struct member {
   int queues, changed; /* changed: tasks or workers have become free */
   lane sums;
   port sends, receives;
-  double *link;  /* [2 * gpus] when the link from a GPU and the one to it are free */
-  arrival *came; /* [1 + gpus] */
+  double *link;  /* [2 * gpus] when the link from a GPU, and the one to it, are free */
+  arrival *came; /* [1 + gpus] for each memory */
 } member;
 
 typedef struct joint {
@@ -130,10 +130,10 @@ static int memory_of(const sl_mesh_rank *r, int node) {
   return 1 + worker - r->schedule->cpus;
 }
 
-/* Moves bytes over one direction of a GPU's link, behind what moves there: the time at which they have arrived. */
+/* A copy over one direction of a GPU's link, behind the copies that are under way there. Returns its end. */
 static double moved(member *m, int memory, int to_gpu, double from, double seconds) {
-  double *free = &m->link[2 * (memory - 1) + to_gpu];
-  return *free = fmax(from, *free) + seconds;
+  double *until = &m->link[2 * (memory - 1) + to_gpu];
+  return *until = fmax(from, *until) + seconds;
 }
 
 /* The time at which the values that node b reads of node a, which ends now, are in b's memory. */

@@ -46,8 +46,7 @@ typedef struct placing {
   const sl_machine *m;
   const double *on;
   int workers, cpus, memories;
-  sl_run
-      folds; /* if each GPU computes its share of this rank's folds: these; empty: they are placed like other tasks */
+  sl_run folds; /* of which each GPU computes its share; empty: folds are placed like other tasks */
   worker *worker;
   double *here;     /* [values][memories] time at which the value is in that memory; INFINITY: it is not */
   double *in, *out; /* [2 memories] time at which the links into and out of memory m are free: m: with the host;
