@@ -4,6 +4,7 @@
 # catches fails the figure, and so does one that does not compile. tests/sources/mutants.sh keeps the lists in step with
 # the sources.
 #   MUTANTS=codelets/products/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
+#   TESTS='\.sh' tests/figures/mutants.sh                        only those whose test is a script, which take minutes
 # EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants whose test is in
 # tests/device are left out. JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300);
 # one that hangs has noticed, too.
@@ -32,8 +33,9 @@ if [ -z "${EMULATED:-}" ]; then
     rm -r "${at%/test}"
   done
 fi
+for at in "$work"/mutant/*; do grep -qE -e "${TESTS:-.}" "$at/test" || rm -r "$at"; done
 count=$(ls "$work/mutant" | wc -l)
-[ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}'"; exit 1; }
+[ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}' of a test like '${TESTS:-}'"; exit 1; }
 
 # A compiler that does not know AVX-512, so that kernels are built once and not for each instruction set. Not with
 # EMULATED, as the bits of CUDA kernels are compared with those of AVX2 or AVX-512.
