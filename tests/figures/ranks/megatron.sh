@@ -19,7 +19,7 @@ predict() { # ranks of a node, micro-batches, chunks
     --mesh data=1,pipe=16,tensor="$1" --folds 8 --recompute block --pipe-chunks "$3" --json >"$work/out" || exit 1
   awk -v ranks="$1" -v m="$2" -v c="$3" -v p="$(jq .percent_of_peak "$work/out")" -v s="$(jq .step_s "$work/out")" 'BEGIN {
     printf "%d rank%s of %d GPU%s on a node, %3d micro-batches, %d chunk%s: %.1f s, %.1f %% of the peak; bubble by the formula %.0f %%\n",
-           ranks, ranks > 1 ? "s" : "", 8 / ranks, ranks < 8 ? "s" : "", m, c, c > 1 ? "s" : "", s, p, 1500 / (c * m + 15) }'
+           ranks, (ranks > 1 ? "s" : ""), 8 / ranks, (ranks < 8 ? "s" : ""), m, c, (c > 1 ? "s" : ""), s, p, 1500 / (c * m + 15) }'
   best=$(jq --argjson best "$best" '[.percent_of_peak, $best] | max' "$work/out")
 }
 for m in ${MICRO_BATCHES:-16 32}; do
