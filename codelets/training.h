@@ -36,8 +36,8 @@ typedef struct sl_training {
 #undef SL_REAL
 #undef SL_WHOLE
 #undef SL_NAMED
-  /* No settings: the number of ranks that divide the folds (0: one), and 1 if all of them have GPUs. The graph is
-   * written for them; no bit depends on it. */
+  /* Not settings: the number of ranks that divide the folds (0: one), and whether all of them have GPUs. The graph
+   * depends on both, the bits on neither. */
   int fold_ranks, fold_gpus;
 } sl_training;
 

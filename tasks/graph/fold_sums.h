@@ -2,7 +2,7 @@
  * additions. Computed as it is written, each rank receives the whole of another rank's addend at each level of the
  * tree. With many ranks or large values it is cheaper to divide the sum along the sequence, dimension 1 of the samples:
  * each rank adds up one part of the positions, by the same tree, and the parts are joined on all ranks (reduce-scatter
- * and allgather; Thakur et al. 2005). No bit changes. Private to the makers of graphs. */
+ * and allgather; Thakur et al. 2005). No bit changes. */
 #ifndef SL_FOLD_SUMS_H
 #define SL_FOLD_SUMS_H
 
