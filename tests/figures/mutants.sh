@@ -37,14 +37,8 @@ for at in "$work"/mutant/*; do grep -qE -e "${TESTS:-.}" "$at/test" || rm -r "$a
 count=$(ls "$work/mutant" | wc -l)
 [ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}' of a test like '${TESTS:-}'"; exit 1; }
 
-# A compiler that does not know AVX-512, so that kernels are built once and not for each instruction set. Not with
-# EMULATED, as the bits of CUDA kernels are compared with those of AVX2 or AVX-512.
 compiler=${CC:-gcc}
 command -v ccache >/dev/null && case $compiler in *ccache*) ;; *) compiler="ccache $compiler" ;; esac
-refuse='case " $* " in *" -mavx512f "*) exit 1 ;; esac'
-[ -z "${EMULATED:-}" ] || refuse=:
-printf '#!/bin/sh\n%s\nexec %s "$@"\n' "$refuse" "$compiler" >"$work/cc"
-chmod +x "$work/cc"
 
 loaded='tests/support/give_way.so tests/support/faults.so tests/support/record.so tests/support/starts.so'
 tree() { # number: a copy of the sources, configured and built
@@ -62,7 +56,7 @@ tree() { # number: a copy of the sources, configured and built
     cuda=--with-cuda=$PWD/cuda
   fi
   # shellcheck disable=SC2086 # words
-  ../configure -q $cuda CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
+  ../configure -q $cuda CC="$compiler" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
     make -s -j"$jobs" libstarling.a $loaded >make.log 2>&1
 }
 

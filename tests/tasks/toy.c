@@ -2,8 +2,11 @@
 #include "tests/tasks/toy.h"
 
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tasks/graph/folds.h"
 
@@ -165,6 +168,7 @@ static sl_status run_matmul(const sl_call *c) {
   const float *x = c->in[0].data;
   int64_t b = c->in[0].shape.dim[0], k = c->in[0].shape.dim[1], n = c->in[1].shape.dim[0];
   float *y = c->out[0].data;
+  if (c->in[1].parts > 1 && c->in[1].data) return sl_fail(SL_EINVAL, "row blocks in one array");
   for (int p = 0; p < c->in[1].parts; p++) {
     const sl_array *w = &c->in[1].part[p];
     for (int64_t i = 0; i < b; i++)
@@ -370,10 +374,25 @@ ON_GPU(run_dsquare)
 const sl_operation toy_dsquare = {
     .name = "toy_dsquare", .shape = like_first, .cpu = ALL(run_dsquare), .cuda = GPU(run_dsquare), .inplace = {1}};
 
+static int holds(const sl_call *c, int64_t row) { return row >= c->row0 && row < c->row0 + c->rows; }
+
+static sl_status fail_second(int64_t row, atomic_int *failed) {
+  while (!atomic_load(failed)) sched_yield();
+  usleep(500000); /* the engine notes the first failure after its kernel has returned */
+  return sl_fail(SL_EINVAL, "sample %lld is broken, too", (long long)row);
+}
+
 static sl_status run_faulty(const sl_call *c) {
+  static atomic_int begun, failed;
   const toy_fault *fault = c->attr;
   SL_TRY(run_copy(c));
-  if (fault->row < c->row0 || fault->row >= c->row0 + c->rows) return SL_OK;
+  if (fault->also > 0 && holds(c, fault->also)) {
+    atomic_store(&begun, 1);
+    return fail_second(fault->also, &failed);
+  }
+  if (!holds(c, fault->row)) return SL_OK;
+  while (fault->also > 0 && !atomic_load(&begun)) sched_yield();
+  atomic_store(&failed, fault->also > 0);
   if (!fault->nan) return sl_fail(SL_EINVAL, "sample %lld is broken", (long long)fault->row);
   ((float *)c->out[0].data)[0] = NAN;
   return SL_OK;

@@ -32,8 +32,10 @@ sl_graph *toy_deep_training(int64_t batch, int64_t width, sl_value *loss);
 
 /* Controls the operation `faulty`, which fails on purpose. */
 typedef struct toy_fault {
-  int64_t row; /* in the shard that holds this sample; -1: never */
-  int nan;     /* 1: writes a NaN instead of failing */
+  int64_t row;  /* in the shard that holds this sample; -1: never */
+  int nan;      /* 1: writes a NaN instead of failing */
+  int64_t also; /* the shard of this sample, too, fails: both begin before one fails, and this one fails half a second
+                 * after the other; 0: none. Once a process. */
 } toy_fault;
 
 #endif

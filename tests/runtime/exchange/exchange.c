@@ -383,6 +383,48 @@ static void stall(const char *type, int no_shared, sl_exchange_kind kind, int la
   sl_exchange_destroy(e);
 }
 
+/* Rank 1 has not posted a bucket of the first group, since it waits for rank 2 in the second group. It names rank 2,
+ * not itself; the others, which wait for the first group alone, name rank 1. */
+static void stall_by_another_group(int no_shared) {
+  int rank, ranks, one, later, across, group, bucket;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int first[MOST_RANKS + 1];
+  const int pair[2] = {1, 2}, alone[1] = {rank}, in_pair = rank == 1 || rank == 2;
+  char names[MOST_RANKS];
+  float x[3] = {1, 2, 3};
+  void *data[3] = {&x[0], &x[1], &x[2]};
+  for (int r = 0; r <= ranks; r++) first[r] = r;
+  sl_exchange *e;
+  const sl_exchange_options options = {.type = sl_exchange_find("tree"),
+                                       .comm = MPI_COMM_WORLD,
+                                       .node = MPI_COMM_NULL,
+                                       .leaves = ranks,
+                                       .first = first,
+                                       .no_shared = no_shared};
+  const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL};
+  RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+  RANK_CHECK(sl_exchange_group(e, in_pair ? pair : alone, in_pair ? 2 : 1, 0, NULL, &group) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, sum, SL_F32, &(sl_stretch){.data = &data[0], .count = 1}, 1, &one) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, sum, SL_F32, &(sl_stretch){.data = &data[1], .count = 1}, 1, &later) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.kind = SL_EXCHANGE_COPY, .rank = in_pair, .group = group}, SL_F32,
+                             &(sl_stretch){.data = &data[2], .count = 1}, 1, &across) == SL_OK);
+  sl_exchange_post(e, later, NULL, NULL);
+  if (rank != 1) sl_exchange_post(e, one, NULL, NULL);
+  if (rank != 2) sl_exchange_post(e, across, NULL, NULL);
+  const int blamed = rank == 1 ? 2 : 1;
+  int told = 0;
+  for (const double from = sl_seconds(); rank != 2 && sl_seconds() - from < 60; usleep(10000)) {
+    told = sl_exchange_stalled(e) < 0.3 ? 0 : sl_exchange_waits_for(e, &bucket, names);
+    if (told == 1 && names[blamed]) break;
+  }
+  RANK_CHECK(rank == 2 || (told == 1 && names[blamed]));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) sl_exchange_post(e, one, NULL, NULL);
+  if (rank == 2) sl_exchange_post(e, across, NULL, NULL);
+  RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+  sl_exchange_destroy(e);
+}
+
 /* On the group of ranks 1, 2 and 3. Rank 1 is the origin of copies, scatters and messages. Only shared memory shows
  * that a receiver is late: a message can be sent before it is received. */
 static void ranks_stall(void) {
@@ -393,22 +435,23 @@ static void ranks_stall(void) {
   }
   stall("tree", 0, SL_EXCHANGE_SUM, 2);
   stall("tree", 0, SL_EXCHANGE_SEND, 2);
+  for (int no_shared = 0; no_shared < 2; no_shared++) stall_by_another_group(no_shared);
 }
 
 static void note(void *arg) { atomic_store((atomic_int *)arg, 1); }
 
-/* Two ranks send to each other. The message that was added first is posted only after the other one has arrived, which
- * goes the other way. */
+/* Two ranks send to each other. The message that was added first is posted only after the others have arrived: one that
+ * goes the other way, and one that goes the same way on another group. */
 static void ranks_cross(void) {
-  const int first[3] = {0, 1, 2};
-  int rank;
+  const int first[3] = {0, 1, 2}, both[2] = {0, 1};
+  int rank, group;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 0; sl_exchange_types[i]; i++)
     for (int messages = 0; messages < 2; messages++) {
       sl_exchange *e;
-      int number[2];
-      float data[2] = {(float)(10 + rank), (float)(20 + rank)};
-      atomic_int arrived = 0;
+      int number[3];
+      float data[3] = {(float)(10 + rank), (float)(20 + rank), (float)(30 + rank)};
+      atomic_int arrived[3] = {0};
       const sl_exchange_options options = {.type = sl_exchange_types[i],
                                            .comm = MPI_COMM_WORLD,
                                            .node = MPI_COMM_NULL,
@@ -416,20 +459,26 @@ static void ranks_cross(void) {
                                            .first = first,
                                            .no_shared = messages};
       RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
-      for (int k = 0; k < 2; k++) { /* from rank 1 to rank 0, then from rank 0 to rank 1 */
+      RANK_CHECK(sl_exchange_group(e, both, 2, 0, NULL, &group) == SL_OK && group != 0);
+      for (int k = 0; k < 3; k++) { /* from rank 1 to rank 0, from rank 0 to rank 1, from rank 1 to rank 0 */
         void *at = &data[k];
-        const sl_exchange_move move = {.kind = rank == k ? SL_EXCHANGE_RECEIVE : SL_EXCHANGE_SEND, .rank = !rank};
+        const sl_exchange_move move = {
+            .kind = rank == k % 2 ? SL_EXCHANGE_RECEIVE : SL_EXCHANGE_SEND, .rank = !rank, .group = k == 2 ? group : 0};
         RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){.data = &at, .count = 1}, 1, &number[k]) == SL_OK);
       }
       for (int round = 0; round < 3; round++) {
-        atomic_store(&arrived, 0);
         if (rank == 0) sl_exchange_post(e, number[0], NULL, NULL);
-        sl_exchange_post(e, number[1], note, &arrived);
-        for (const double from = sl_seconds(); !atomic_load(&arrived) && sl_seconds() - from < 120;) usleep(1000);
-        RANK_CHECK(atomic_load(&arrived));
+        for (int k = 1; k < 3; k++) {
+          atomic_store(&arrived[k], 0);
+          sl_exchange_post(e, number[k], note, &arrived[k]);
+        }
+        for (int k = 1; k < 3; k++) {
+          for (const double from = sl_seconds(); !atomic_load(&arrived[k]) && sl_seconds() - from < 120;) usleep(1000);
+          RANK_CHECK(atomic_load(&arrived[k]));
+        }
         if (rank == 1) sl_exchange_post(e, number[0], NULL, NULL);
         RANK_CHECK(sl_exchange_wait(e) == SL_OK);
-        RANK_CHECK(data[0] == 11 && data[1] == 20);
+        RANK_CHECK(data[0] == 11 && data[1] == 20 && data[2] == 31);
       }
       sl_exchange_destroy(e);
     }

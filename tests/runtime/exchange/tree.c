@@ -86,9 +86,12 @@ static double before(int round, int b, int s, sl_leaves item, int has, int64_t i
 
 static void count_done(void *arg) { __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST); }
 
-/* One engine, three rounds of buckets of several stretches, posted in another order on each rank. allocate: the arrays
- * lie in the engine's memory. */
-static void sums(int leaves, const int *first, int no_shared, int ranks_per_node, size_t segment, int allocate) {
+/* Where the arrays of buckets lie: in memory of the rank's own, in the exchange's, or, of every other bucket of the
+ * last rank, in memory of its own. */
+typedef enum place { OWN, ALLOCATED, MIXED } place;
+
+/* One engine, three rounds of buckets of several stretches, posted in another order on each rank. */
+static void sums(int leaves, const int *first, int no_shared, int ranks_per_node, size_t segment, place where) {
   int rank, ranks, done = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -105,22 +108,23 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   sl_leaves item[SL_MAX_SUBTREES];
   const int items = sl_subtrees(leaves, (sl_leaves){first[rank], first[rank + 1] - first[rank]}, item);
   RANK_CHECK(items == sl_exchange_items(e, 0));
-  void *data[BUCKETS][3][64], *memory = NULL;
+  void *data[BUCKETS][3][64], *memory = NULL, *outside = NULL;
   size_t bytes = 0;
   for (int b = 0; b < BUCKETS; b++)
     for (int s = 0; s < 3; s++) bytes += (size_t)items * ((size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)));
   const size_t unused = (size_t)rank << 22; /* the ranks' memories differ in size, as with ZeRO */
-  if (allocate)
-    RANK_CHECK(sl_exchange_allocate(e, unused + bytes, &memory) == SL_OK);
-  else
+  if (where == OWN)
     memory = malloc(unused + bytes);
-  char *next = (char *)memory + unused;
+  else
+    RANK_CHECK(sl_exchange_allocate(e, unused + bytes, &memory) == SL_OK);
+  if (where == MIXED && rank == ranks - 1) outside = malloc(bytes);
+  size_t next = 0;
   for (int b = 0; b < BUCKETS; b++) {
     sl_stretch stretch[3];
     int number;
     for (int s = 0; s < 3; s++) {
       for (int k = 0; k < items; k++, next += (size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)))
-        data[b][s][k] = next;
+        data[b][s][k] = outside && b % 2 == 0 ? (char *)outside + next : (char *)memory + unused + next;
       stretch[s] = (sl_stretch){.data = data[b][s], .count = buckets[b].size[s]};
     }
     const sl_exchange_move move = {.kind = buckets[b].kind, .rank = rank_of(b, ranks)};
@@ -158,7 +162,8 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   }
   RANK_CHECK(sl_exchange_stalled(e) == 0);
   sl_exchange_destroy(e);
-  if (!allocate) free(memory);
+  if (where == OWN) free(memory);
+  free(outside);
 }
 
 /* Leaves divided evenly, and with most of them on the last rank. */
@@ -170,10 +175,11 @@ static void ranks_sum(void) {
       int first[9];
       for (int r = 0; r <= ranks; r++) first[r] = uneven ? r : (int)((int64_t)leaves * r / ranks);
       first[ranks] = leaves;
-      sums(leaves, first, 0, 0, 0, 0);
-      sums(leaves, first, 0, 0, 1 << 16, 1);
-      sums(leaves, first, 1, 0, 1 << 14, 1);
-      sums(leaves, first, 0, 2, 100000, 0);
+      sums(leaves, first, 0, 0, 0, OWN);
+      sums(leaves, first, 0, 0, 1 << 16, ALLOCATED);
+      sums(leaves, first, 0, 0, 1 << 16, MIXED);
+      sums(leaves, first, 1, 0, 1 << 14, ALLOCATED);
+      sums(leaves, first, 0, 2, 100000, OWN);
     }
 }
 
