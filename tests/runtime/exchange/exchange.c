@@ -384,7 +384,7 @@ static void stall(const char *type, int no_shared, sl_exchange_kind kind, int la
 }
 
 /* Rank 1 has not posted a bucket of the first group, since it waits for rank 2 in the second group. It names rank 2,
- * not itself; the others, which wait for the first group alone, name rank 1. */
+ * not itself. */
 static void stall_by_another_group(int no_shared) {
   int rank, ranks, one, later, across, group, bucket;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -411,13 +411,12 @@ static void stall_by_another_group(int no_shared) {
   sl_exchange_post(e, later, NULL, NULL);
   if (rank != 1) sl_exchange_post(e, one, NULL, NULL);
   if (rank != 2) sl_exchange_post(e, across, NULL, NULL);
-  const int blamed = rank == 1 ? 2 : 1;
   int told = 0;
-  for (const double from = sl_seconds(); rank != 2 && sl_seconds() - from < 60; usleep(10000)) {
+  for (const double from = sl_seconds(); rank == 1 && sl_seconds() - from < 60; usleep(10000)) {
     told = sl_exchange_stalled(e) < 0.3 ? 0 : sl_exchange_waits_for(e, &bucket, names);
-    if (told == 1 && names[blamed]) break;
+    if (told == 1 && names[2]) break;
   }
-  RANK_CHECK(rank == 2 || (told == 1 && names[blamed]));
+  RANK_CHECK(rank != 1 || (told == 1 && names[2]));
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) sl_exchange_post(e, one, NULL, NULL);
   if (rank == 2) sl_exchange_post(e, across, NULL, NULL);
