@@ -105,15 +105,21 @@ try() { # tree, mutant
 }
 
 tree 1 || { echo "the copy of the tree does not build:"; tail -n 20 "$work"/1/b/*.log; exit 1; }
+for job in $(seq 2 "$jobs"); do cp -Rp "$work/1" "$work/$job" || exit 1; done
 # Without a mutant every test passes, or being caught by it means nothing.
 for at in "$work"/mutant/*; do cat "$at/test"; echo; done | sort -u >"$work/tests"
-cd "$work/1/b" || exit 1
-while read -r test; do
-  build "$test" && start=$SECONDS && run "$test" && echo $((SECONDS - start)) >"$(seconds_of "$test")" && continue
-  echo "without a mutant $test fails:"; tail -n 20 build.log run.log; exit 1
-done <"$work/tests"
+for job in $(seq "$jobs"); do
+  while read -r test; do
+    at=$(seconds_of "$test")
+    mkdir "$at.taken" 2>/dev/null || continue
+    cd "$work/$job/b" || exit 1
+    build "$test" && start=$SECONDS && run "$test" && echo $((SECONDS - start)) >"$at" && continue
+    { echo "without a mutant $test fails:"; tail -n 20 build.log run.log; } >"$at.fails"
+  done <"$work/tests" &
+done
+wait
+for at in "$work"/seconds/*.fails; do [ -e "$at" ] && { cat "$work"/seconds/*.fails; exit 1; }; done
 
-for job in $(seq 2 "$jobs"); do cp -Rp "$work/1" "$work/$job" || exit 1; done
 for job in $(seq "$jobs"); do
   for at in "$work"/mutant/*; do
     mkdir "$at/taken" 2>/dev/null && try "$job" "$(basename "$at")"
