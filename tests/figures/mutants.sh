@@ -76,11 +76,11 @@ run() { # a test's command, in the folder b
   TMPDIR=$PWD/tmp top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling LD_PRELOAD=$PWD/tests/support/give_way.so \
     timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null &
   local test=$! code
-  until grep -q '^not ok' run.log || ! kill -0 $test 2>/dev/null; do sleep 0.1; done
+  until grep -q '^not ok [0-9]* -' run.log || ! kill -0 $test 2>/dev/null; do sleep 0.1; done
   kill $test 2>/dev/null # the first check that fails ends the test
   wait $test
   code=$?
-  ! grep -q '^not ok' run.log || code=1
+  ! grep -q '^not ok [0-9]* -' run.log || code=1
   rm -rf tmp
   # Ranks that a test without an end started outlive it, and spin.
   find /proc/[0-9]*/exe -maxdepth 0 -lname "${PWD%/b}/*" 2>/dev/null | tr -dc '0-9\n' | xargs -r kill -9 2>/dev/null
