@@ -75,12 +75,21 @@ check "all combinations ran" test "$number" = "$all"
 awk 'BEGIN { srand(1); for (i = 0; i < 9000; i++) printf "w%d %s", int(rand() * rand() * 3000), i % 12 ? "" : "\n" }' >words
 "$starling" tokenize words --tokenizer train --vocabulary 520 --out tokens --quiet >out 2>err
 export EMULATED_DEVICES=1 EMULATED_SEED=1 EMULATED_LAZY=0
-divided() { # workers
+divided() { # leaves, workers
   # shellcheck disable=SC2086 # words
-  $limit "$starling" train gpt2-nano --size layers=1,width=16,heads=2 --data tokens --length 8 --batch 4 --leaves 2 --steps 3 --val-fraction 0 --folds 2 --smoothing 0.1 --quiet --force --stall-timeout 600 --out run --workers $1 >out 2>err
+  $limit "$starling" train gpt2-nano --size layers=1,width=16,heads=2 --data tokens --length 8 --batch 4 --leaves $1 --steps 3 --val-fraction 0 --folds 2 --smoothing 0.1 --quiet --force --stall-timeout 600 --out run --workers $2 >out 2>err
 }
-divided '1 --gpus 0' && wanted=$(digest)
-same() { divided "$1" && [ -n "$wanted" ] && [ "$(digest)" = "$wanted" ]; }
-check 'a vocabulary in folds, on a GPU' same gpu
-check 'a vocabulary in folds, by policy' same '1 --sched random'
+divided 2 '1 --gpus 0' && wanted=$(digest)
+same() { divided "$1" "$2" && [ -n "$wanted" ] && [ "$(digest)" = "$wanted" ]; }
+check 'a vocabulary in folds, on a GPU' same 2 gpu
+check 'a vocabulary in folds, by policy' same 2 '1 --sched random'
+# One leaf: only its folds can divide the work.
+divided 1 '1 --gpus 0' && wanted=$(digest)
+export EMULATED_DEVICES=2
+check 'two GPUs divide the folds: the bits of a CPU' same 1 gpu
+run trace run --format csv --out tasks.csv
+# Layers' names have no commas here. Columns: 4 worker, 7 layer, 8 operation, 9 phase.
+gpus_of() { awk -F, -v layer="\"$1\"" '$2 == "task" && $7 == layer { n += !seen[$4]++ } END { print n + 0 }' tasks.csv; }
+for layer in h.0.attn.qkv h.0.mlp.fc head; do check "$layer is computed on both" test "$(gpus_of $layer)" = 2; done
+check 'each has its rows of the vocabulary' test "$(gpus_of wte.weight@0/2)$(gpus_of wte.weight@1/2)" = 11
 finish
