@@ -319,6 +319,37 @@ static void parts_of_the_sequence(void **state) {
   sl_network_destroy(&network);
 }
 
+/* How many sums over folds are joined from the ranks' parts; with one layer all four or none. */
+static int joined_sums(int64_t positions, int ranks, int gpus, sl_fold_sums how) {
+  const sl_gpt_size size = {.layers = 1, .heads = 8, .width = 64, .positions = positions};
+  const sl_model_data words = {.classes = VOCABULARY, .length = positions};
+  sl_model model = gpt;
+  sl_network network;
+  model.sizes = &size, model.usual.length = positions;
+  sl_training training = model.training;
+  training.folds = 8, training.fold_ranks = ranks, training.fold_gpus = gpus, training.fold_sums = how;
+  assert_ok(sl_network_training(&model, &words, &training, 1, &network));
+  int n = 0;
+  for (int i = 0; i < network.graph->n_nodes; i++) n += network.graph->node[i]->op == &sl_op_sequence_join;
+  sl_network_destroy(&network);
+  return n;
+}
+
+/* By default large samples alone, from 5 ranks on with CPUs and from 3 on with GPUs. */
+static void sums_by_parts(void **state) {
+  (void)state;
+  enum { CPU_LEAST = 2048, GPU_LEAST = 8192, ALL = 4 }; /* positions of 64 numbers */
+  assert_int_equal(joined_sums(CPU_LEAST, 5, 0, SL_FOLD_SUMS_AUTO), ALL);
+  assert_int_equal(joined_sums(CPU_LEAST - 1, 5, 0, SL_FOLD_SUMS_AUTO), 0);
+  assert_int_equal(joined_sums(CPU_LEAST, 4, 0, SL_FOLD_SUMS_AUTO), 0);
+  assert_int_equal(joined_sums(GPU_LEAST, 3, 1, SL_FOLD_SUMS_AUTO), ALL);
+  assert_int_equal(joined_sums(GPU_LEAST - 1, 3, 1, SL_FOLD_SUMS_AUTO), 0);
+  assert_int_equal(joined_sums(GPU_LEAST, 2, 1, SL_FOLD_SUMS_AUTO), 0);
+  assert_int_equal(joined_sums(CPU_LEAST, 5, 0, SL_FOLD_SUMS_WHOLE), 0);
+  assert_int_equal(joined_sums(16, 3, 0, SL_FOLD_SUMS_PARTS), ALL);
+  assert_int_equal(joined_sums(16, 0, 0, SL_FOLD_SUMS_PARTS), 0); /* no rank shares a sample */
+}
+
 int main(void) {
   for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
   for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 107) & 255);
@@ -335,6 +366,7 @@ int main(void) {
       cmocka_unit_test(bottlenecks_are_as_recorded),
       cmocka_unit_test(vit_is_as_recorded),
       cmocka_unit_test(parts_of_the_sequence),
+      cmocka_unit_test(sums_by_parts),
       cmocka_unit_test(misfits_name_the_layer),
       cmocka_unit_test(each_model_of_the_list_can_be_trained),
   };
