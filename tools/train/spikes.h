@@ -9,7 +9,7 @@ typedef struct sl__losses {
 } sl__losses;
 
 void sl__losses_add(sl__losses *losses, double loss);
-/* Whether a loss leaps. *mean, *deviation: of the previous steps' losses. In the first 19 steps only a loss that is not
+/* Whether a loss leaps. *mean, *deviation: of the previous steps' losses. In the first 20 steps only a loss that is not
  * finite leaps. */
 int sl__loss_leaps(const sl__losses *losses, double loss, double *mean, double *deviation);
 
