@@ -1,0 +1,180 @@
+/* The cores and GPUs of a rank: the ranks of a node divide what the system lets them use. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/log.h"
+#include "runtime/machine/runtime_state.h"
+
+/* Gathers the texts of all ranks of the node, n bytes each, in one block that the caller frees. */
+static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
+  char *block = calloc((size_t)rt->local_ranks + 1, n);
+  if (!block) return sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks);
+  char *own = block + (size_t)rt->local_ranks * n;
+  snprintf(own, n, "%s", mine);
+  sl_status status = SL_OK;
+  if (rt->local_ranks == 1)
+    memcpy(block, own, n);
+  else
+    MPI_TRY_OUT(MPI_Allgather(own, (int)n, MPI_CHAR, block, (int)n, MPI_CHAR, rt->node_comm));
+  *all = block;
+  return SL_OK;
+out:
+  free(block);
+  return status;
+}
+
+/* Counts the node's ranks with the same set of PUs, which share it, and finds this rank's number among them. Collective
+ * over the node. */
+static sl_status find_group(sl_runtime *rt, hwloc_const_cpuset_t allowed, int *ranks, int *rank) {
+  enum { SET_BYTES = 4096 };
+  char mine[SET_BYTES], *all = NULL;
+  sl_status status = SL_OK;
+  *ranks = 1;
+  *rank = 0;
+  if (rt->local_ranks == 1) return SL_OK;
+  const int fits = hwloc_bitmap_list_snprintf(mine, sizeof mine, allowed) < (int)sizeof mine;
+  SL_TRY(gather_texts(rt, fits ? mine : "", sizeof mine, &all));
+  hwloc_bitmap_t *set = calloc((size_t)rt->local_ranks, sizeof *set);
+  if (!set) SL_TRY_OUT(sl_no_memory("for the CPU sets of %d ranks", rt->local_ranks));
+  for (int r = 0; r < rt->local_ranks; r++) {
+    set[r] = hwloc_bitmap_alloc();
+    if (!set[r] || hwloc_bitmap_list_sscanf(set[r], all + (size_t)r * sizeof mine) != 0)
+      SL_TRY_OUT(sl_no_memory("for the CPU set of rank %d of the node", r));
+  }
+  SL_TRY_OUT(sl_topology_group((const hwloc_const_cpuset_t *)set, rt->local_ranks, rt->local_rank, ranks, rank));
+out:
+  for (int r = 0; set && r < rt->local_ranks; r++) hwloc_bitmap_free(set[r]);
+  free(set);
+  free(all);
+  return status;
+}
+
+#if CAN_USE_CUDA
+int sl__domain_of_gpu(int device) {
+  char address[32] = "";
+  if (cudaDeviceGetPCIBusId(address, sizeof address, device) != cudaSuccess) return -1;
+  char path[128], line[32] = "";
+  int at = snprintf(path, sizeof path, "/sys/bus/pci/devices/");
+  for (const char *c = address; *c; c++) path[at++] = (char)tolower((unsigned char)*c);
+  snprintf(path + at, sizeof path - (size_t)at, "/numa_node");
+  FILE *file = fopen(path, "re");
+  if (file && !fgets(line, sizeof line, file)) line[0] = 0;
+  if (file) fclose(file);
+  return line[0] ? atoi(line) : -1;
+}
+#else
+int sl__domain_of_gpu(int device) { return (void)device, -1; }
+#endif
+
+/* The memory that StarPU may use of each GPU: an equal part where several ranks share it. StarPU's limit is kept where
+ * the environment sets one. */
+static void share_gpu_memory(sl_runtime *rt, int sharers) {
+  rt->gpu_memory = rt->options.gpu_memory / (size_t)sharers;
+#if CAN_USE_CUDA
+  struct cudaDeviceProp p;
+  if (rt->gpu_memory || sharers == 1 || getenv("STARPU_LIMIT_CUDA_MEM")) return;
+  if (cudaGetDeviceProperties(&p, rt->first_gpu) == cudaSuccess)
+    rt->gpu_memory = p.totalGlobalMem / 10 * 9 / (size_t)sharers; /* StarPU leaves as much for others */
+#endif
+}
+
+/* Finds this rank's GPUs: ranks that see the same ones (CUDA_VISIBLE_DEVICES) divide them into equal runs. Collective
+ * over the node. */
+static sl_status find_gpus(sl_runtime *rt) {
+  int visible = 0, ranks = 0, rank = 0, sharers = 0, wanted = rt->options.gpus;
+  char *all = NULL;
+  sl_status status = SL_OK;
+#if CAN_USE_CUDA
+  if (wanted != 0 && cudaGetDeviceCount(&visible) != cudaSuccess) visible = 0;
+#endif
+  const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+  SL_TRY(gather_texts(rt, devices ? devices : "", 512, &all));
+  for (int r = 0; r < rt->local_ranks; r++)
+    if (strncmp(all + (size_t)r * 512, all + (size_t)rt->local_rank * 512, 512) == 0) {
+      rank += r < rt->local_rank;
+      ranks++;
+    }
+  rt->first_gpu = (int)((int64_t)rank * visible / ranks);
+  rt->gpus = (int)((int64_t)(rank + 1) * visible / ranks) - rt->first_gpu;
+  if (visible && rt->gpus == 0) rt->gpus = 1; /* more ranks than GPUs: several share one */
+  if (wanted < 0) wanted = sl__number_in("STARPU_NCUDA", -1);
+  if (wanted > 0 && !CAN_USE_CUDA)
+    SL_TRY_OUT(
+        sl_fail(SL_EUNSUPPORTED,
+                "%d GPUs were asked for but this build drives none: build StarPU by tools/build-starpu --cuda, then "
+                "configure with it",
+                wanted));
+  if (wanted > rt->gpus)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%d GPUs were asked for but rank %d has %d of the %d visible ones", wanted,
+                       rt->rank, rt->gpus, visible));
+  if (wanted >= 0 && wanted < rt->gpus) rt->gpus = wanted;
+#ifdef STARPU_MAXCUDADEVS
+  if (rt->gpus > STARPU_MAXCUDADEVS) rt->gpus = STARPU_MAXCUDADEVS;
+#endif
+  for (int r = 0; r < ranks; r++) sharers += (int)((int64_t)r * visible / ranks) == rt->first_gpu;
+  if (rt->gpus) share_gpu_memory(rt, ranks > visible ? sharers : 1);
+out:
+  free(all);
+  return status;
+}
+
+/* Finds the PUs that this process may use; the caller frees the set. */
+static sl_status allowed_pus(hwloc_topology_t topology, hwloc_bitmap_t *set) {
+  *set = hwloc_bitmap_alloc();
+  if (!*set) return sl_no_memory("for a CPU set");
+  if (hwloc_get_cpubind(topology, *set, HWLOC_CPUBIND_THREAD) != 0)
+    hwloc_bitmap_copy(*set, hwloc_topology_get_allowed_cpuset(topology));
+  hwloc_bitmap_and(*set, *set, hwloc_topology_get_allowed_cpuset(topology));
+  return SL_OK;
+}
+
+sl_status sl__load_topology(sl_runtime *rt) {
+  if (hwloc_topology_init(&rt->topology) != 0 || hwloc_topology_load(rt->topology) != 0)
+    return sl_fail(SL_ETOPOLOGY, "hwloc cannot read this machine's topology: %s", strerror(errno));
+  return SL_OK;
+}
+
+sl_status sl__divide_node(sl_runtime *rt) {
+  sl_status status = SL_OK;
+  hwloc_bitmap_t allowed = NULL;
+  int ranks, rank;
+  SL_TRY_OUT(allowed_pus(rt->topology, &allowed));
+  SL_TRY_OUT(find_gpus(rt));
+  if (rt->options.gpus_alone && rt->gpus && rt->options.workers == 0) rt->options.workers = -1;
+  if (rt->options.workers < 0 && rt->gpus == 0)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, but rank %d has no GPU", rt->rank),
+                        "workers, gpus"));
+  if (rt->options.fast && rt->gpus == 0)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
+                        "gpu_kernels, gpus"));
+  SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
+  rt->quota = sl_cgroup_cpu_quota("");
+  int domain[STARPU_NMAXWORKERS];
+  for (int i = 0; i < rt->gpus; i++) domain[i] = sl__domain_of_gpu(rt->first_gpu + i);
+  const sl_topology_request request = {
+      .topology = rt->topology,
+      .allowed = allowed,
+      .quota = rt->quota * ranks / rt->local_ranks,
+      .ranks = ranks,
+      .rank = rank,
+      .threads_per_worker = rt->options.threads_per_worker,
+      .workers = rt->options.workers != 0 ? rt->options.workers : sl__number_in("STARPU_NCPU", 0),
+      .max_workers = STARPU_MAXCPUS,
+      .drivers = rt->gpus,
+      .gpu_domain = domain,
+  };
+  SL_TRY_OUT(sl_topology_divide(&request, &rt->share));
+  char text[1024];
+  if (*sl_share_warning(&rt->share, text, sizeof text)) sl_log(SL_LOG_WARNING, "rank %d: %s", rt->rank, text);
+  const char *omp = getenv("OMP_PROC_BIND");
+  if (omp && strcmp(omp, "false") != 0 && rt->share.node_cores == 1 &&
+      hwloc_get_nbobjs_by_type(rt->topology, HWLOC_OBJ_CORE) > 1)
+    sl_log(SL_LOG_WARNING, "OMP_PROC_BIND=%s bound this process to one core before it began: unset it", omp);
+out:
+  hwloc_bitmap_free(allowed);
+  return status;
+}
