@@ -74,7 +74,7 @@ static void streams(void **state) {
     assert_true(same(x, y, 1000) < 5);
     fill(init, 1, "fc2.weight", 1000, y);
     assert_true(same(x, y, 1000) < 5);
-    assert_true(same(x, x + 4, 996) < 5);
+    for (int k = 1; k <= 4; k++) assert_true(same(x, x + k, 996) < 5);
   }
 }
 

@@ -277,7 +277,9 @@ static void slots_suit_copies(void **state) {
     assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
     assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
     assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0, &l.memory));
-    int *gpu = malloc(((size_t)l.memory->n_slots + 1) * sizeof *gpu), wide = 0, shared = 0;
+    int *gpu = malloc(((size_t)l.memory->n_slots + 1) * sizeof *gpu), wide = 0, shared = 0, on[2] = {0};
+    for (int i = 0; i < l.step->n_nodes; i++) on[l.schedule->worker[i]]++;
+    if (gpus > 1) assert_true(on[0] > l.step->n_nodes / 4 && on[1] > l.step->n_nodes / 4);
     assert_non_null(gpu);
     for (int k = 0; k < l.memory->n_slots; k++) gpu[k] = -1;
     for (int i = 0; i < l.step->n_nodes; i++)

@@ -324,6 +324,11 @@ static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *
                             .order = order,
                             .chunks = chunks};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
+  for (int i = 0; i < r.g->n_nodes; i++) /* what a task reads is made here or comes in a message */
+    for (int k = 0; k < r.g->node[i]->n_in; k++) {
+      const sl_value_info *read = r.g->value[r.g->node[i]->in[k]];
+      assert_true(read->role != SL_ROLE_TEMPORARY || read->producer >= 0);
+    }
   const sl_machine machine = sl_machine_default(2, 1, 0);
   assert_ok(sl_schedule_create(r.g, NULL, &plan->tiles, &machine, &r.s));
   assert_ok(sl_memory_plan(r.g, r.s, NULL, 0, &r.m)); /* shares as much as it can */
