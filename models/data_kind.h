@@ -26,7 +26,6 @@ typedef struct sl_data_kind sl_data_kind;
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
   int64_t length;
-  sl_masking masking; /* masked language models: of the vocabulary; to = 0: the model's usual one */
   /* Mean and deviation of the pixels of each channel, as parts of 255 (0 to 1). With more than SL_MAX_CHANNELS
    * channels, the first number applies to all. */
   double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
@@ -51,7 +50,7 @@ typedef struct sl_data {
   char *path;                /* absolute path, or a list of several files; NULL: noise */
   char *tokenizer;           /* tokenizer.json beside the tokens; NULL: none */
   char **class_names;        /* [model.classes], the set's own; NULL: classes have no names */
-  uint64_t digest;           /* digest of the samples; 0: the kind has none, `compare` reveals other data */
+  uint64_t digest;           /* of the samples; 0: the kind makes none */
 } sl_data;
 
 struct sl_data_kind {

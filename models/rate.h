@@ -34,8 +34,8 @@ extern const char *const sl_rate_names[]; /* of the kinds, ended by NULL */
 /* {"kind": "cosine", "warmup": 100, ...}: all fields but the peak, which is a setting of training. NULL: no memory. */
 json_t *sl_rate_to_json(const sl_rate *rate);
 sl_status sl_rate_from_json(const json_t *json, sl_rate *rate); /* SL_EFORMAT names what is missing or wrong */
-/* The first of the fields that the kind reads in which a and b differ; NULL: they differ in none. `steps` has no option
- * of its own. */
+/* Compares the fields that a->kind reads. Returns the first field in which a and b differ; NULL: none. The field
+ * `steps` has no command-line option, so its setting has option NULL. */
 const sl_setting *sl_rate_differs(const sl_rate *a, const sl_rate *b);
 /* step counts from 1. Linear warm-up; cosine as Loshchilov and Hutter 2017 (eq. 5) without restarts. */
 double sl_rate_at(const sl_rate *rate, int64_t step);

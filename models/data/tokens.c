@@ -148,11 +148,10 @@ static sl_status prepare_next(sl_graph *g, const sl_model *model, const sl_model
   return SL_OK;
 }
 
-/* Sets *m to the data's own masking, if the data have one; else to the masking that the model's sizes give for the
- * data's vocabulary. */
+/* The masking that the model's sizes give for the data's vocabulary. */
 static sl_status find_masking(const sl_model *model, const sl_model_data *d, sl_masking *m) {
-  *m = d->masking;
-  if (m->to > 0 || !model->family->masking) return SL_OK;
+  *m = (sl_masking){0};
+  if (!model->family->masking) return SL_OK;
   sl_model *sized, *whole = NULL;
   char vocabulary[40];
   snprintf(vocabulary, sizeof vocabulary, "vocabulary=%lld", (long long)d->classes);

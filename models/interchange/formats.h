@@ -60,16 +60,16 @@ struct sl_format {
   const char *name, *library, *architecture;
   const sl_family *family;
   const char *sizes;   /* sizes that all its networks share, for sl_sizes_parse: "stem=0"; NULL: none */
-  const char *square;  /* filters with as many input as output channels unless grouped; NULL: none */
+  const char *square;  /* filters in which fewer input than output channels mean a grouped convolution; NULL: none */
   const char *mark;    /* the published tensor that identifies the format, without prefix */
   const char *classes; /* the published tensor with a row for each class or token */
   const char *prefix;  /* of the published names except the head's; files may leave it out */
   const sl__rule *rules;
-  const char *const (*spellings)[2]; /* old endings of names, and today's */
-  const char *const (*tied)[2];      /* optional second names of a tensor */
+  const char *const (*spellings)[2]; /* pairs: an old ending of names, the current ending */
+  const char *const (*tied)[2];      /* pairs: the optional second name of a tied tensor, its first name */
   const char *const *buffers;        /* tensors without weights */
   const char *const (*parts)[2];     /* parts that our networks lack: patterns of names, and words for them */
-  const char *const (*before)[2]; /* such parts on which the logits depend: without a new classifier they do not fit */
+  const char *const (*before)[2]; /* likewise, parts that the logits depend on: errors, unless the classifier is new */
   int counters;                   /* 1: each NAME.running_var has a NAME.num_batches_tracked */
   int first;                      /* the number in names that means index 0 of a list */
   int has_config;                 /* 1: config.json belongs to the weights */

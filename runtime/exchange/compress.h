@@ -27,8 +27,8 @@ extern "C" {
 typedef enum sl_compression_kind { SL_COMPRESSION_NONE, SL_COMPRESSION_BF16, SL_COMPRESSION_TOPK } sl_compression_kind;
 typedef struct sl_compression {
   sl_compression_kind kind;
-  double fraction; /* TOPK: of the floats that are sent */
-  int64_t warmup;  /* TOPK: rounds in which the fraction falls from a quarter to `fraction` */
+  double fraction; /* TOPK: floats sent over all floats of a message */
+  int64_t warmup;  /* TOPK: number of first rounds, in which the fraction falls from a quarter to `fraction` */
 } sl_compression;
 
 /* "none", "bf16", "topk" (a hundredth) or "topk=FRACTION", more than 0 and at most 0.25. SL_EINVAL. */

@@ -101,7 +101,7 @@ struct sl_exchange {
   int n_buckets;
   sl__bell *bell, own_bell;
   pthread_t thread;
-  int prepared, started, stopping; /* the implementation, the thread */
+  int prepared, started, stopping; /* 1: `start` was called, so `stop` must be; the thread runs; it must end */
   pthread_mutex_t lock;            /* guards posted, open, pending, stopping, status */
   pthread_cond_t idle;
   int pending; /* posted and not ended */

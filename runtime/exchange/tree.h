@@ -41,9 +41,10 @@ typedef struct sl__cargo {
   int relayed;     /* 1: nodes pass on parts of it (SL_EXCHANGE_RELAYED_BYTES) */
   void ***shared;  /* = item if the bucket is exchanged in place; else NULL */
   void ***item;    /* [stretches][items of the node's ranks] addresses in this process */
-  int64_t *own;    /* [stretches][items] offsets in this rank's shared memory; -1: none, -2: outside */
-  int64_t *offset; /* own of the node's ranks, one after another */
-  int *part;       /* [2][locals] for each rank of the node: number of its entries in offset, index of the first one */
+  int64_t *own;    /* [stretches][items] bytes from the start of this rank's arena; -1: this rank lacks the item, -2: it
+                      lies outside the arena */
+  int64_t *offset; /* the tables `own` of all ranks of the node, one after another */
+  int *part;       /* [2][locals] of each rank's table: number of entries, index of the first one in `offset` */
   float *residual; /* [node's items][count] what this leader's compressed messages left out; NULL: not compressed */
 } sl__cargo;
 
@@ -89,7 +90,9 @@ typedef struct sl__lane {
   int packed_slots;
   sl__crossing crossing[SL__DEPTH];
   int most_requests;
-  sl__cursor fill, reduce, cross, ready, take; /* the thread's; cross: begun, ready: ended, by the leader */
+  /* The next segment of each stage on this rank. Between nodes, for the leader only: cross is the next segment to
+   * begin, ready the oldest one that has begun and not ended. */
+  sl__cursor fill, reduce, cross, ready, take;
 } sl__lane;
 
 typedef struct sl__tree {
@@ -105,8 +108,8 @@ typedef struct sl__tree {
   size_t arena_bytes;
   MPI_Win arena_window; /* MPI_WIN_NULL: not shared */
   char **base_of;       /* [locals] addresses of the ranks' arenas in this process */
-  char *touched;        /* [locals][windows of an arena] 1: touched by this rank in buckets that move directly */
-  size_t windows;       /* of an arena */
+  char *touched;        /* [locals][windows] 1: this rank touches that window of that arena (sl_exchange_memory) */
+  size_t windows;       /* windows of 64 KiB in the largest arena */
   uint64_t sent;
   size_t memory;
 } sl__tree;

@@ -25,9 +25,10 @@ typedef struct sl_runtime_options {
   const char *sched_lib;  /* a shared library with the user's policies (policies.h); NULL: $STARPU_SCHED_LIB */
   int workers;            /* CPU workers of this rank; 0: all its cores but one for each GPU; -1: none */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
-  int gpus;               /* GPUs of this rank; -1: its part of those visible to the node's ranks */
+  int gpus;               /* GPUs of this rank; -1: $STARPU_NCUDA, else its part of those visible to the node's ranks */
   int gpus_alone;         /* 1, with workers 0: no CPU workers if this rank has a GPU */
-  int fast;               /* sl_gpu_kernels; unless exact, operations with a fast kernel run on GPUs only */
+  int fast;               /* sl_gpu_kernels (cuda_context.h); FAST, TF32: operations that have a fast kernel run on
+                             GPUs only */
   size_t gpu_memory;      /* bytes of each GPU's memory to use, by all ranks that share it; 0: all that is free */
   const char *kernels;    /* "base", "avx2", "avx512", "neon"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
@@ -40,7 +41,8 @@ sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K autom
 
 /* Starts the runtime; collective over the ranks if options->mpi. Errors: SL_EINVAL (a runtime is already running;
  * unknown policy, lists the known ones; no worker at all), SL_EMPI (fewer ranks than the launcher announced; thread
- * level), SL_ETOPOLOGY, SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
+ * level), SL_ETOPOLOGY, SL_ESTARPU, SL_EUNSUPPORTED (kernels; more GPUs than the
+ * rank has, or GPUs asked of a StarPU without CUDA). */
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
 /* Waits for all tasks, then ends the teams, StarPU, and MPI if this runtime started it and keep_mpi is 0. NULL is
  * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI; a

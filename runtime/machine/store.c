@@ -270,15 +270,21 @@ sl_status sl_store_register(sl_tensor *t, int blocks) {
   return SL_OK;
 }
 
+/* Releases all blocks in front of this one. */
+static void release_until(sl_store *store, int tensor, int block) {
+  for (int i = 0; i < store->n && i <= tensor; i++)
+    for (int b = 0; b < store->tensor[i]->blocks && (i < tensor || b < block); b++)
+      starpu_data_release(store->tensor[i]->handle[b]);
+}
+
 sl_status sl_store_acquire(sl_store *store, int write) {
   for (int i = 0; i < store->n; i++)
     for (int b = 0; b < store->tensor[i]->blocks; b++)
-      if (starpu_data_acquire(store->tensor[i]->handle[b], write ? STARPU_RW : STARPU_R) != 0)
+      if (starpu_data_acquire(store->tensor[i]->handle[b], write ? STARPU_RW : STARPU_R) != 0) {
+        release_until(store, i, b);
         return sl_fail(SL_ESTARPU, "tensor '%s' cannot be brought to host memory", store->tensor[i]->name);
+      }
   return SL_OK;
 }
 
-void sl_store_release(sl_store *store) {
-  for (int i = 0; i < store->n; i++)
-    for (int b = 0; b < store->tensor[i]->blocks; b++) starpu_data_release(store->tensor[i]->handle[b]);
-}
+void sl_store_release(sl_store *store) { release_until(store, store->n, 0); }

@@ -45,8 +45,8 @@ typedef struct sl_tensor {
   sl_shape shape;
   int parameter;  /* 1: part of the model; 0: state of its training (or running statistics) */
   void *data;     /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
-  int owner;      /* rank that holds it; on the others data is NULL, and no task uses it. -1: all ranks hold it */
-  int stride;     /* with r, ranks r + stride, r + 2 stride, ... hold it, too: those of a stage; 0: not so */
+  int owner;      /* first rank that holds it; -1: all ranks hold it. On the others data is NULL, and no task uses it */
+  int stride;     /* > 0: rank r holds it if r % stride is one of owner ... owner + width - 1; 0: not used */
   int width;      /* ranks owner ... owner + width - 1 hold it */
   sl_part part;   /* of a whole tensor (tasks/graph/folds.h); size 0: none */
   sl_block block; /* the tensor's memory; empty if ranks share it */
@@ -76,8 +76,8 @@ size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* shared m
 sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                               sl_tensor **tensor);
 int sl_store_has_common(const sl_store *store); /* whether it has shared tensors */
-/* A new tensor on ranks owner ... owner + width - 1, or with a stride also on ranks owner + stride, owner + 2 stride,
- * ... and so on; data is NULL on the others. */
+/* A new tensor of zeros on the ranks that owner, width and stride name (sl_tensor); data is NULL on the others. rank:
+ * this rank. SL_EEXIST, SL_ENOMEM. */
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                              int owner, int width, int stride, int rank, sl_tensor **tensor);
 int sl_tensor_is_on(const sl_tensor *tensor, int rank); /* whether this rank holds it */
@@ -85,7 +85,7 @@ int sl_tensor_is_on(const sl_tensor *tensor, int rank); /* whether this rank hol
  * already registered in another number of blocks. */
 sl_status sl_store_register(sl_tensor *tensor, int blocks);
 /* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Does nothing if no tensor is
- * registered. Release them before the next step. */
+ * registered. Release them before the next step. SL_ESTARPU: a tensor cannot be brought there; none stays acquired. */
 sl_status sl_store_acquire(sl_store *store, int write);
 void sl_store_release(sl_store *store);
 

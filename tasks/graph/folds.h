@@ -1,13 +1,13 @@
 /* Folds are fixed pieces of contractions, just as leaves are fixed pieces of the batch. Ranks that divide the products
  * of a layer compute whole folds, so the number of ranks changes no bit.
  *
- * sl_fold rewrites the forward nodes of a graph. It looks for a product that is followed by operations on single
- * features (or, for attention, on single heads) and then by another product, as in both halves of a transformer's
- * block. The features between the two products are cut into F runs (Shoeybi et al. 2019). Fold f has the rows of the
- * first weight that make its features, and the columns of the second weight that read them. Its result is a partial
- * sum, an addend of the second product's output. A binary tree over the folds' numbers, split at the largest power of
- * two below their number, adds these partial sums. The gradients of the first product's input are added in the same way
- * (gradient.h). So with F folds a contraction is F chains of sums and a tree, whichever ranks compute them.
+ * sl_fold rewrites the forward nodes of a graph. It looks for stretches: a product, operations on single features (or,
+ * for attention, on single heads), and another product, as in both halves of a transformer's block. The features
+ * between the two products are cut into F runs (Shoeybi et al. 2019). Fold f has the rows of the first weight that make
+ * its features, and the columns of the second weight that read them. Its result is a partial sum, an addend of the
+ * second product's output. A binary tree over the folds' numbers, split at the largest power of two below their number,
+ * adds these partial sums. The gradients of the first product's input are added in the same way (gradient.h). So with F
+ * folds a contraction is F chains of sums and a tree, whichever ranks compute them.
  *
  * If a language model has many classes, these are cut too. The head's weight and the embedding's table are cut by rows.
  * The loss and the measures become sums over each fold's classes, and a tree that adds these sums. A fold's lookup is
@@ -33,7 +33,7 @@ extern "C" {
 /* SL_FOLD_CLASSES: classes that a fold has at least; fewer are not worth the exchange of their sums. */
 enum { SL_MAX_FOLDS = 64, SL_FOLD_CLASSES = 256 };
 
-/* The first fold of a rank, of so many that divide the folds. A rank computes the folds up to the next rank's first. */
+/* The first fold of one of the `ranks` ranks that divide the folds. It computes all before the next rank's first. */
 static inline int sl_first_fold(int folds, int ranks, int rank) { return folds * rank / ranks; }
 
 typedef struct sl_fold_options {
@@ -56,7 +56,8 @@ sl_value sl_fold_tree(sl_graph *graph, const sl_operation *op, const char *name,
 sl_value sl_fold_sum(sl_graph *graph, const char *name, const sl_value *value, int from, int to);
 /* Adds up value[folds] as sl_fold_sum does, but each fold gets only its part of the positions: part[folds]. */
 void sl_fold_scatter(sl_graph *graph, const char *name, const sl_value *value, sl_value *part);
-/* Part `part` of the positions of a value, by the graph's current fold. */
+/* Adds the node that cuts part `part` of graph->folds parts, along the positions, out of a value. The node belongs to
+ * the folds in graph->fold. */
 sl_value sl_sequence_part(sl_graph *graph, const char *name, sl_value value, int part);
 
 #ifdef __cplusplus

@@ -49,7 +49,7 @@ typedef struct sl_init {
   double a; /* the constant; half the width of a uniform distribution around 0; a normal's standard deviation */
 } sl_init;
 
-/* A run of folds, [from, to) of all (folds.h). */
+/* Consecutive folds: from ... to - 1 (folds.h). */
 typedef struct sl_run {
   int from, to;
 } sl_run;

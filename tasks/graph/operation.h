@@ -84,8 +84,9 @@ typedef struct sl_cost {
 
 /* How a node is divided into folds, by features: the last dimension of its samples (folds.h). */
 typedef struct sl_folding {
-  /* A product: masks of inputs (bit i: input i). rows: cut by rows if the outputs are divided. columns: cut by columns
-   * if input 0 is divided. once: if input 0 is divided, only the first fold gets them, so that they are added once. */
+  /* Of a product: masks of inputs (bit k: input k). Where each fold makes some of the output's features, it gets its
+   * rows of the inputs in `rows`. Where each fold has some of input 0's features, it gets its columns of the inputs in
+   * `columns`; the inputs in `once`, such as biases, go to the first fold alone, so that they are added once. */
   uint32_t rows, columns, once;
   /* A lookup in a table: the input that is cut by rows; each fold's outputs are addends. 0: none. */
   int table;

@@ -25,7 +25,7 @@ typedef struct sl_machine {
   double latency;            /* seconds a transfer */
   double peer, peer_latency; /* the same between two GPUs; 0: they copy to one another over the host */
   double slower;             /* factor of the times of all tasks, exchanges excepted; 0 and 1: none */
-  int fast; /* sl_gpu_kernels (cuda_context.h); unless exact, operations with a fast kernel run on GPUs only */
+  int fast; /* sl_gpu_kernels (cuda_context.h); FAST, TF32: operations that have a fast kernel run on GPUs only */
   const struct sl_times *times; /* measured times of tasks (times.h); NULL: none */
 } sl_machine;
 

@@ -37,11 +37,11 @@ typedef struct sl_mesh_rank {
   int exchanges;
 } sl_mesh_rank;
 
-/* How a rank spends the step, in seconds. exposed and bubble are parts of the time in which it runs no task. */
+/* How a rank spends the step, in seconds. exposed and bubble divide the time in which it runs no task. */
 typedef struct sl_mesh_share {
   double busy;    /* in tasks, mean over its workers */
-  double exposed; /* a message to the rank, or a sum, is under way */
-  double bubble;  /* nothing is under way to it: other ranks compute */
+  double exposed; /* no task runs, and a message to the rank or a sum is under way */
+  double bubble;  /* no task runs, and no such exchange is under way: other ranks compute */
   double *start;  /* [nodes] start of each task and exchange */
   int *worker;    /* [nodes] CPU workers first, then GPUs; -1: an exchange */
 } sl_mesh_share;

@@ -29,11 +29,11 @@ typedef struct sl_move {
 
 typedef struct sl_residence {
   int gpu;       /* from 0 */
-  size_t all;    /* bytes of all buffers of its tasks */
-  size_t most;   /* bytes of the task with the largest buffers */
-  int node;      /* that task; -1: it has none */
-  size_t peak;   /* most bytes in its memory; `all` if they fit */
-  int n_moves;   /* 0: all buffers fit */
+  size_t all;    /* bytes of all buffers that the GPU's tasks use */
+  size_t most;   /* bytes of the buffers of the GPU's largest task */
+  int node;      /* that task; -1: the GPU has no tasks */
+  size_t peak;   /* most bytes in the GPU's memory under the plan; `all` if all buffers fit, or `most` does not */
+  int n_moves;   /* 0: all buffers fit, or those of one task do not */
   sl_move *move; /* in the order of `after` */
   int n_pairs;   /* dependencies: node pairs[2 i] before pairs[2 i + 1] */
   int *pairs;

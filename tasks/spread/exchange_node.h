@@ -3,8 +3,9 @@
  *
  * The inputs of a sum are this rank's partial sums: for each subtree of its leaves, the sums of all values. The whole
  * sums replace the inputs of the first subtree, so these inputs are also the first outputs. The inputs of a copy are
- * its first outputs, too. Further outputs protect values: no node overwrites them before the exchange has ended. The
- * node has no kernel. Private to tasks/. */
+ * its first outputs, too. The other outputs are parameters that the exchange does not change: as outputs they keep
+ * later nodes from overwriting them before the exchange has ended (waits.c). The node has no kernel. Private to
+ * tasks/. */
 #ifndef SL_EXCHANGE_NODE_H
 #define SL_EXCHANGE_NODE_H
 
@@ -16,8 +17,9 @@ enum { SL__BUCKET_BYTES = 2 << 20 }; /* a bucket of this size or more is full */
 typedef struct sl__exchange_attr {
   sl_exchange_move move;
   int values; /* number of values summed or copied: the first outputs */
-  /* Ranks that share samples declare their exchanges by slot, then by place; this order is the same on all ranks. slot:
-   * the slot (timetable.h) in which the message is sent. place: the exchange's place in the walk of sl_spread. */
+  /* Ranks that share samples declare their exchanges in the order of slots and, within a slot, of places; this order is
+   * the same on all ranks. slot: the slot in which the message is sent (timetable.h). place: the exchange's number in
+   * the order in which sl_spread adds exchanges, from 1. */
   int slot, place;
 } sl__exchange_attr;
 

@@ -21,9 +21,10 @@ typedef struct sl__owners {
 } sl__owners;
 
 /* Finds the owners for a complete logical graph; the result is the same on every rank. Parameters whose gradients share
- * a bucket have the same owner. The ranks own about equal numbers of bytes: the largest runs are assigned first, each
- * to the rank with the fewest bytes. A parameter is never divided. keeps[logical values]: sets of stages (stages.h)
- * that have a parameter; the bytes are then about equal in each stage. NULL: there is one stage. SL_ENOMEM. */
+ * a bucket form a run and have the same owner. The ranks own about equal numbers of bytes: the runs are assigned in
+ * descending order of their bytes, each to the rank that owns the fewest bytes so far. A parameter is never divided.
+ * keeps[logical values]: sets of stages (stages.h) that have a parameter; the bytes are then about equal in each stage.
+ * NULL: there is one stage. SL_ENOMEM. */
 sl_status sl__owners_find(const sl_graph *logical, int ranks, const sl_stage_set *keeps, sl__owners **owners);
 void sl__owners_destroy(sl__owners *owners); /* NULL is allowed */
 

@@ -1,8 +1,9 @@
 /* The pass that gives every value its placement and finds the transfers between the ranks (placement.h).
  *
- * A value changes its placement during a step. Its last writer leaves it as `made`. It becomes `value` when it is
- * complete (a sum over the ranks) or at the end of the step (a parameter that one rank has updated). Before each reader
- * a transfer brings it to the placement that the reader needs. */
+ * A value changes its placement during a step. Right after its last writer it has the placement sl_placements.made. It
+ * gets the placement sl_placements.value when it is complete (a sum over the ranks) or at the end of the step (a
+ * parameter that one rank has updated). Before each reader a transfer brings it to the placement that the reader
+ * needs. */
 #include <stdlib.h>
 #include <string.h>
 

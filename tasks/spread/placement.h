@@ -75,8 +75,8 @@ typedef struct sl_transfer {
   sl_value value; /* of the logical graph */
   sl_placement have, need;
   int before; /* due in front of this logical node; n_nodes: at the end of the step */
-  /* WAIT: may already be made in front of this node, since no node from here to `before` reads the value. A fetched
-   * COPY: the node that reads it. */
+  /* WAIT: the node after the value's last reader: an exchange in front of this node or of a later one can make the
+   * wait. A fetched COPY: the node that reads it. Others: `before`. */
   int since;
   int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
   int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
@@ -89,8 +89,8 @@ typedef struct sl_transfer {
 
 typedef struct sl_placements {
   int ranks;
-  sl_placement *made;  /* [logical values] as the last writer leaves it; = value if no node writes it */
-  sl_placement *value; /* [logical values] when complete; parameters and state: between two steps */
+  sl_placement *made;  /* [logical values] the placement right after its last writer; as `value` if no node writes it */
+  sl_placement *value; /* [logical values] the placement when complete; of parameters and state: between two steps */
   sl_placement *node;  /* [logical nodes] the ranks that compute it */
   char *gathers;       /* [logical nodes] 1: adds the samples of all ranks to one whole sum (spread.h) */
   sl_value *owned; /* [n_owned] parameters that one rank updates, in the order in which their gradients are complete */
@@ -128,8 +128,8 @@ typedef struct sl_placing {
   int n_keep;
   int zero; /* stage */
   /* If more than this many bytes are fetched between two uses of a fetched parameter, it is dropped after the first use
-   * and fetched again for the second. 0: it stays until the end of the step, as for micro-batches, which use it again.
-   */
+   * and fetched again for the second. 0: it stays until the end of the step. With several micro-batches it is 0,
+   * because each micro-batch uses every parameter. */
   size_t window;
   const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: owners follow from `zero` alone */
 } sl_placing;

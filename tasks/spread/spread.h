@@ -6,8 +6,8 @@
  * split at the largest power of two below their number. Large weights become row blocks, each with its own chain of
  * additions.
  *
- * A node gathers (operation.h) if its inputs, moved twice, are smaller than its sum and no later node adds to that sum.
- * It then has no sum per leaf: its tasks add to the whole sum, shard by shard over the whole batch.
+ * A node gathers (operation.h) if its inputs have less than half the bytes of its sum and no later node adds to that
+ * sum. It then has no sum per leaf: its tasks add to the whole sum, shard by shard over the whole batch.
  *
  * On several ranks each rank computes some of the leaves: its step graph has only their pieces and adds up the subtrees
  * that lie within them. The placements (placement.h) list the transfers between ranks; each becomes part of an
@@ -43,14 +43,15 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                     const sl_placements *placements, sl_graph **step);
 /* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */
 sl_value sl_spread_whole(const sl_graph *step, sl_value logical);
-/* The exchange nodes of a step graph in the order in which its rank declares them to the exchange; list has room for
- * step->n_nodes. Returns their number. division: that of sl_spread. */
+/* An exchange node of a step graph. */
 typedef struct sl_step_exchange {
-  int node;
+  int node; /* its index in the graph */
   sl_exchange_move move;
-  double bytes; /* of the values that move, on this rank */
-  int slot, place;
+  double bytes;    /* of the node's inputs that move */
+  int slot, place; /* as in sl__exchange_attr (exchange_node.h) */
 } sl_step_exchange;
+/* Lists the exchange nodes of a step graph in the order in which this rank declares them to the exchange; list has room
+ * for step->n_nodes. Returns their number. division: as given to sl_spread. */
 int sl_spread_exchanges(const sl_graph *step, const sl_division *division, sl_step_exchange *list);
 /* The number of row blocks that each value is cut into: 1, or plan->row_blocks. blocks has room for logical->n_values.
  */

@@ -17,8 +17,8 @@
 
 /* computes[logical nodes], keeps[logical values]: sets of stages (bit s: stage s) that compute a node, and that have a
  * parameter or state between two steps. run[logical nodes]: run of layers in whose passes a node is computed; -1: none.
- * waits[logical nodes]: 1: a backward node on which no other pass depends, as of the gradient of a layer's weights.
- * SL_EINVAL: fewer layers than runs. SL_ENOMEM. */
+ * waits[logical nodes]: 1: a backward node on which no other pass depends, such as the one that computes the gradient
+ * of a layer's weights; it can wait. SL_EINVAL: fewer layers than runs. SL_ENOMEM. */
 sl_status sl__stages_find(const sl_graph *logical, int stages, int tensor, int chunks, sl_stage_set *computes,
                           sl_stage_set *keeps, int *run, char *waits);
 

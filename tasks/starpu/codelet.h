@@ -27,6 +27,8 @@ typedef struct sl__task {
   sl_call call;
   sl_array *arrays;   /* laid out by sl_call_describe */
   int16_t *buffer_of; /* [n_parts + outputs] index among the task's StarPU buffers */
+  /* n_parts: number of input values; each row block is one. first_out: index of the first output in `arrays`. split: 1:
+   * an argument consists of several row blocks. */
   int n_parts, first_out, split;
   int index;     /* index in the step graph */
   uint32_t hash; /* hash of everything that affects its time; identifies its performance model */
@@ -35,7 +37,7 @@ typedef struct sl__task {
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
-  char fast;                        /* sl_gpu_kernels; unless exact, only op->cuda_fast runs */
+  char fast;                        /* sl_gpu_kernels; FAST, TF32: only op->cuda_fast runs */
   const sl_operation *op, *convert; /* convert: as in storage.h */
   const char *name;                 /* layer */
   struct starpu_task *task;
@@ -51,8 +53,8 @@ typedef struct sl__task {
   int n_moves, bound;  /* bound: StarPU worker chosen by the plan; -1: any */
   int on_host;         /* 1: the plan leaves the task to CPU workers */
   atomic_int worker;   /* worker that ran it last; -1: none yet */
-  int ahead;           /* index of the StarPU buffer with its rows of the batch (inputs.h); -1: none */
-  int mark;            /* on a GPU: number of its pair of events; else -1 */
+  int ahead;           /* index of the StarPU buffer that holds its rows, copied ahead (inputs.h); -1: none */
+  int mark;            /* on a GPU, while recorded: number of the pair of CUDA events that time the kernel; else -1 */
   double simulated[SL_KINDS]; /* in a simulation: seconds on each kind of worker */
   sl__counter *counters;      /* by worker */
 } sl__task;

@@ -11,9 +11,10 @@
 /* All exchanges of a program. */
 typedef struct sl__exchanges sl__exchanges;
 
-/* Collective over the runtime's ranks. type: NULL is the default. first_leaf[ranks + 1]: rank r computes leaves
- * [first_leaf[r], first_leaf[r + 1]). With a pipeline of `stages` (1: none), rank r is in stage r % stages, and
- * first_leaf is that of the ranks of a stage, which sum among themselves. */
+/* Collective over the runtime's ranks. type: NULL is the default. With stages = 1, rank r computes leaves
+ * [first_leaf[r], first_leaf[r + 1]), and sums are over all ranks. With stages > 1, `stages` ranks share the same
+ * samples (placement.h): rank r is in stage r % stages and computes leaves [first_leaf[r / stages],
+ * first_leaf[r / stages + 1]), and sums are over the ranks of a stage. */
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
                                int stages, sl_compression compression, sl__exchanges **exchanges);
 /* Collective. Allocates memory for the values that move. The ranks of a node share it if the exchange and the system
@@ -28,7 +29,8 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
                             const starpu_data_handle_t *handle, int n, sl__task *t);
 size_t sl__exchanges_bytes(const sl__exchanges *x);  /* sl_exchange_memory */
 uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent */
-/* Call before submitting an exchange's task. */
+/* Prepares an exchange's task for its next submission, so that the task ends only when its exchange has ended. Call it
+ * before each submission. */
 void sl__exchanges_hold(sl__task *t);
 /* SL_OK, or the failure that ended an exchange. Call after the step. */
 sl_status sl__exchanges_status(sl__exchanges *x);

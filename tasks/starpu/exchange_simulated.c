@@ -1,5 +1,5 @@
-/* Exchanges of simulations: a bucket takes the time that the model of the interconnect gives, on a lane of its own, in
- * the order of the buckets, as the exchange's thread would. */
+/* Exchanges of simulations. In place of the exchange's thread, one thread takes the buckets in their order and lets the
+ * time pass that the model of the interconnect gives for each. */
 #include <stdlib.h>
 
 #include "runtime/base/time.h"

@@ -41,10 +41,11 @@ typedef struct sl_program_options {
   int planned; /* 1: with GPUs, each task runs in the memory where the predicted schedule puts it; 0: where
                   the policy puts it */
   int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
-  int zero; /* stage (placement.h). 1, 2: each rank updates a share of the parameters and holds the optimizer state of
-             * this share only. 3: each rank also holds only this share of the parameters. If all ranks are on one node,
-             * stages (below) is 0 or 1, and enough shared memory is free, the ranks share one copy of the parameters
-             * instead, also in stage 3 */
+  /* Stage of ZeRO (placement.h). 1, 2: each rank updates a share of the parameters and holds the optimizer state of
+   * this share only. 3: each rank also holds only this share of the parameters. Exception: in stages 1 to 3 the ranks
+   * share one copy of the parameters if they are all on one node, `stages` (below) is 0 or 1, and enough shared memory
+   * is free. */
+  int zero;
   /* stages: number of ranks that share the same samples: stages of a pipeline times `tensor`. tensor: number of ranks
    * of each stage that divide the folds of a layer (placement.h). Rank r has number r % stages among the ranks with its
    * samples and computes leaves [first_leaf[r / stages], first_leaf[r / stages + 1]). 0 or 1: none. */
@@ -55,16 +56,19 @@ typedef struct sl_program_options {
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from
  * plan->seed; tensors that the store has must agree in type and shape. The store must outlive the program. With zero,
- * the store must have none of these tensors yet, and no other program may change them. */
+ * the store must have none of these tensors yet, and no other program may change them. If it fails on one of several
+ * ranks, the others may wait for that rank for ever: the job must end. */
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program);
 /* Waits for a step in flight. NULL is allowed. */
 void sl_program_destroy(sl_program *program);
 
-/* Submits one step and returns; *step is copied, its input arrays must stay until the wait. */
+/* Submits one step and returns; *step is copied, its input arrays must stay until the wait. SL_EINVAL: a step is in
+ * flight. SL_ESTARPU: no worker can run a task; names its layer. */
 sl_status sl_program_submit(sl_program *program, const sl_step *step);
 /* Waits for the step. If a kernel failed, returns the first failure and names its layer and operation; later tasks were
- * skipped, and their outputs are undefined. */
+ * skipped, and their outputs are undefined. SL_EPOLICY, SL_ESTARPU: the step stands still (run.h); then StarPU is
+ * abandoned (sl_runtime_abandon), and the process should end. */
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
 /* Announces the arrays of the next step while this one runs, so that they can be copied to GPUs early. They must be

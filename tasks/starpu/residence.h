@@ -10,10 +10,10 @@
 
 typedef struct sl__residences sl__residences; /* NULL: there are no GPUs */
 
-/* Plans the memory of each GPU. planned: 1 binds all tasks, each GPU's tasks to that GPU and the others to the CPU
- * workers; 0 binds only the tasks of GPUs whose memory is too small. If the buffers of its tasks do not fit and lru is
- * 0, adds the plan's dependencies to the schedule. SL_EINVAL: a task needs more memory than a GPU has, and there are no
- * CPU workers; names the layer. */
+/* Plans the memory of each GPU. planned: 1: sl__residences_bind binds all tasks as the predicted schedule places them,
+ * to a GPU or to the CPU workers; 0: it binds only the tasks of GPUs whose memory is too small. lru: 0: adds to the
+ * schedule the dependencies that the plans of such GPUs need; 1: StarPU chooses evictions, and the plans have no moves.
+ * SL_EINVAL: a task needs more memory than a GPU has, and there are no CPU workers; names the layer. */
 sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *graph, sl_schedule *schedule,
                                 const sl_memory *memory, const sl_machine *machine, const char *keep, int planned,
                                 int lru, sl__residences **residences);

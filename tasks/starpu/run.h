@@ -24,7 +24,7 @@ typedef struct sl__run {
   starpu_pthread_cond_t none_left;
 #if SL_SIMULATED
   starpu_pthread_t watch;
-  int stands, ends; /* 1: no task has ended for long; the program is destroyed */
+  int stands, ends; /* stands: 1: no task has ended for a long time; ends: 1: the program is being destroyed */
 #endif
   char text[1024];
 } sl__run;
@@ -37,10 +37,12 @@ void sl__run_begin(sl__run *run, struct sl__task *task, int n);
 /* Call on the thread that ran the task, or that StarPU told of its end. */
 void sl__run_end(struct sl__task *task);
 
-/* Waits until no task is left, exchanges aside. SL_EPOLICY: for `patience` seconds (six times that on a busy machine)
- * tasks were ready, no worker started one and no kernel ran; the text names `policy`, the number of ready tasks, the
- * first of them in order[n], and where StarPU has its data. SL_ESTARPU: for six times `patience` the data of an
- * exchange have not reached host memory, likewise. */
+/* Waits until all tasks but exchanges have ended. Fails if the step stands still: no kernel runs and no exchange is
+ * under way, but tasks or exchanges are ready.
+ * SL_EPOLICY: for `patience` seconds (on a busy machine up to six times as long) no worker started a ready task. The
+ * text names `policy`, the number of ready tasks, the first of them in order[n], and the memories that hold its data.
+ * Or, after ten such seconds: a task that has not begun needs more memory than a GPU has; the text names its layer.
+ * SL_ESTARPU: for six times `patience` StarPU has not brought the data of a ready exchange to host memory. */
 sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy,
                        double patience);
 

@@ -6,7 +6,8 @@
 #include "tasks/starpu/program.h"
 #include "tools/ranks/ranks.h"
 
-enum { SL__CHOICES = 3, SL__CHOICE_STEPS = 4 }; /* the first step of each choice is not counted */
+/* The first step of a choice warms up: it counts only for a choice with fewer steps. */
+enum { SL__CHOICES = 3, SL__CHOICE_STEPS = 4 };
 
 typedef struct sl__choice {
   int measuring;          /* 1: the next step belongs to the measurement */

@@ -26,7 +26,7 @@ typedef struct sl__job {
   sl__balance balance;
   sl__choice choice; /* of workers */
   sl__sync sync;
-  sl_plan own; /* of this rank's own steps, with --sync */
+  sl_plan own; /* with --sync: the plan of the steps that this rank runs alone (sl__sync_plan) */
   sl_data data;
   sl_store *store;
   sl_recorder *recorder; /* NULL: nothing is recorded */
@@ -80,7 +80,7 @@ sl_status sl__job_rebuild(sl__job *job);
 /* Scores of a step over the global batch; only the loss if the job does not train. */
 typedef struct sl__job_scores {
   double loss;           /* mean, nats */
-  double correct, count; /* targets that count; correct predictions among them */
+  double correct, count; /* correct predictions; targets that count */
   double scale;          /* loss scale; 0: none */
   int overflow;          /* 1: gradients overflowed in fp16, so the step halved the scale and changed nothing else */
 } sl__job_scores;
@@ -90,7 +90,8 @@ typedef struct sl__job_scores {
  * updated. */
 sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
 
-/* With --sync: makes the ranks meet, unless they have after this step; collective. Call it before reading the model. */
+/* With --sync: makes the model the same on all ranks by averaging (sl__sync_meet), unless this was done after the last
+ * step. Collective. Call it before reading the model. */
 sl_status sl__job_sync(sl__job *job);
 
 /* Skips a step: reads its batch, computes nothing, and counts it. */

@@ -11,7 +11,7 @@
 
 typedef struct sl__prediction {
   double seconds;         /* of a step; 0: not predicted */
-  double measured;        /* part of the tasks' time that is of measured tasks, 0 to 1 */
+  double measured;        /* time of the tasks with a measured time over the time of all tasks, 0 to 1 */
   double kernels;         /* part of the step that rank 0's workers spend in kernels, 0 to 1 */
   int sharing;            /* ranks that share samples */
   double bubble, exposed; /* parts of the step, 0 to 1 (tasks/schedule/mesh.h) */

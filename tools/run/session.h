@@ -13,8 +13,9 @@ sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_
 /* Completes sl_environment's object after the runtime has started: adds `machine`, and versions to `libraries`. */
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime);
 
-/* Makes SIGUSR1 (Slurm's warning before the end) set a flag. Call it before MPI_Init: MPICH then installs a handler of
- * its own, which calls this one. sl__catch_signals calls it again, to have no other handler between. */
+/* Makes SIGUSR1 (Slurm's warning before the end) set a flag. Call it before MPI_Init: MPICH installs its own handler
+ * there, which calls the handler that it finds. Later sl__catch_signals calls this function again, which removes
+ * MPICH's handler. */
 void sl__catch_warning(void);
 /* Makes SIGINT, SIGTERM and SIGUSR1 set a flag; a second SIGINT or SIGTERM ends the process as usual. */
 void sl__catch_signals(void);

@@ -8,8 +8,9 @@
 #include "runtime/machine/runtime.h"
 #include "tasks/schedule/times.h"
 
-/* The file beside StarPU's performance models: one for each machine, number of workers on it and size of their teams;
- * others with OpenBLAS's products (blas 1), and with fast kernels on GPUs. */
+/* Writes the path of the file to path[n] and returns path. The file lies in the folder of StarPU's calibration. Each
+ * machine has a file for each number of CPU workers on the node, threads per worker, source of products (blas 1:
+ * OpenBLAS) and kind of GPU kernels (sl_gpu_kernels). */
 char *sl__times_path(const sl_runtime *runtime, int blas, char *path, size_t n);
 /* Adds the times in the file to *times. SL_EIO, SL_EFORMAT. */
 sl_status sl__times_read(const char *path, sl_times *times);
