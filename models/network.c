@@ -76,7 +76,7 @@ static int64_t least_divided(const sl_training *o) {
     default:
       break;
   }
-  if (o->fold_gpus) return o->fold_ranks > 2 ? 1 << 19 : 0;
+  if (o->fold_gpus) return 1 << 19;
   return o->fold_ranks > 4 ? 1 << 17 : 0;
 }
 

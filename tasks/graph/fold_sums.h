@@ -15,8 +15,8 @@ extern "C" {
 /* Divides sums over all folds among `ranks` ranks, which compute the folds (sl_first_fold). A sum is divided if one
  * sample of it has at least `least` elements and at least `ranks` positions. With one or two ranks nothing changes,
  * since the tree moves no more bytes than parts do; nor if there are fewer folds than ranks, or no operations that cut
- * and join positions. Values that nodes outside the sums read keep their numbers. SL_ENOMEM: the
- * graph can only be destroyed. */
+ * and join positions. Values that nodes outside the sums read keep their numbers. SL_ENOMEM: the graph can only be
+ * destroyed. */
 sl_status sl_fold_sums_divide(sl_graph *graph, int ranks, int64_t least);
 
 #ifdef __cplusplus

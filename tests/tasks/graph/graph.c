@@ -47,6 +47,24 @@ static void first_error_sticks(void **state) {
   sl_graph_destroy(g);
 }
 
+static sl_status half_a_batch(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0] / 2, 5);
+  return SL_OK;
+}
+
+static void samples_are_not_lost(void **state) {
+  (void)state;
+  static const sl_operation loses = {.name = "loses", .shape = half_a_batch};
+  sl_graph *g = toy_graph(12);
+  const sl_value x = toy_input(g, 5);
+  assert_int_equal(sl_graph_add1(g, &loses, "pool", NULL, &x, 1), SL_NONE);
+  assert_fails(SL_ESHAPE, "layer 'pool': loses: output 0 has shape [6, 5]; its first dimension should be the batch, 12",
+               sl_graph_status(g));
+  sl_graph_destroy(g);
+}
+
 /* Updates, accumulation, keys and decay. */
 static void nodes_know_what_they_do(void **state) {
   (void)state;
@@ -155,6 +173,7 @@ int main(void) {
       cmocka_unit_test(builds),
       cmocka_unit_test(first_error_sticks),
       cmocka_unit_test(wrong_values_are_named),
+      cmocka_unit_test(samples_are_not_lost),
       cmocka_unit_test(nodes_know_what_they_do),
       cmocka_unit_test(calls_have_arguments_in_parts),
       cmocka_unit_test(tensors_are_shared_by_name),

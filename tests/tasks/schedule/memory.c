@@ -269,9 +269,10 @@ static void predicts_known_schedules(void **state) {
 static void slots_suit_copies(void **state) {
   (void)state;
   for (int gpus = 0; gpus <= 2; gpus++) {
-    sl_plan plan = {.batch = 4096, .leaves = 2, .shards = 4, .seed = 1};
+    sl_plan plan = {
+        .batch = 4096, .leaves = 3, .shards = 9, .seed = 1}; /* GPUs in step would share no slot by chance */
     sl_value loss;
-    lowered l = {.logical = toy_training(4096, &loss)};
+    lowered l = {.logical = toy_deep_training(4096, 64, &loss)};
     assert_ok(sl_plan_complete(&plan));
     const sl_machine machine = {.kind = {{gpus ? 0 : 2, 1e8, 1e9, 1e-6}, {gpus, 1e9, 1e10, 1e-6}}, .link = 1e9};
     assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
