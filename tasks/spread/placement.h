@@ -114,7 +114,13 @@ enum {
   SL_ZERO_PARAMETERS = 3 /* that rank alone has the parameter; the others fetch it when they use it */
 };
 /* The order of a pipeline's passes (timetable.h). */
-typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ZERO_BUBBLE, SL_PIPE_ORDERS } sl_pipe_order;
+typedef enum sl_pipe_order {
+  SL_PIPE_1F1B,
+  SL_PIPE_GPIPE,
+  SL_PIPE_ZERO_BUBBLE,
+  SL_PIPE_EAGER_1F1B,
+  SL_PIPE_ORDERS
+} sl_pipe_order;
 /* Passes of a micro-batch through a run of layers: forward, backward and, by SL_PIPE_ZERO_BUBBLE, the gradients of
  * weights. */
 static inline int sl_pipe_pass_kinds(sl_pipe_order order) { return order == SL_PIPE_ZERO_BUBBLE ? 3 : 2; }

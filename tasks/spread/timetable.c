@@ -33,7 +33,8 @@ static pass pass_of(const sl__timetable *t, sl_pipe_order order, int stage, sl__
 /* The most forward passes of a stage whose backward passes have not run. */
 static int most_ahead(const sl__timetable *t, sl_pipe_order order, int stage) {
   if (order == SL_PIPE_GPIPE) return t->chunks * t->parts;
-  return t->chunks == 1 ? t->stages - stage : 2 * (t->stages - stage - 1) + (t->chunks - 1) * t->stages + 1;
+  if (t->chunks == 1 && order != SL_PIPE_EAGER_1F1B) return t->stages - stage;
+  return 2 * (t->stages - stage - 1) + (t->chunks - 1) * t->stages + 1;
 }
 
 /* Whether the input of a pass was made in an earlier slot: by the forward pass of the run before, by the backward pass
@@ -113,7 +114,7 @@ sl_status sl__timetable_create(sl_pipe_order order, int stages, int chunks, int 
   sl__timetable *t = calloc(1, sizeof *t);
   if (!t) return sl_no_memory("for a timetable");
   *t = (sl__timetable){.stages = stages, .chunks = chunks, .parts = parts, .kinds = sl_pipe_pass_kinds(order)};
-  const int simple = chunks == 1 && t->kinds == 2;
+  const int simple = chunks == 1 && t->kinds == 2 && order != SL_PIPE_EAGER_1F1B;
   sl_status status = SL_OK;
   if (!(t->slot = malloc((size_t)(t->kinds * stages * chunks * parts) * sizeof *t->slot)))
     status = sl_no_memory("for the timetable of %d stages", stages);

@@ -49,7 +49,7 @@ draw_mesh() { # a mesh that the command does not refuse, as a word of KILLS_MESH
   do :; done
   draw_of 0 1 2 3 3 && zero=$word
   [ "$data" != 1 ] || zero=0
-  draw_of 1f1b gpipe zero-bubble
+  draw_of 1f1b gpipe zero-bubble eager-1f1b
   [ "$pipe" != 1 ] || word=1f1b
   drawn_mesh="data=$data,pipe=$pipe,tensor=$tensor:--zero:$zero:--pipe-order:$word:--micro-batches:$micro"
 }

@@ -78,7 +78,10 @@ static sl_status put_meshes(const sl__planning *s, int nodes, sl__values *axis) 
   else
     put_powers(&axis[SL__PIPE], 1, most_pipe);
   put(&axis[SL__ORDER], sl__pipe_order_of(s->o));
-  if (!s->o->pipe_order) put(&axis[SL__ORDER], SL_PIPE_ZERO_BUBBLE); /* GPipe takes more memory, and is no faster */
+  if (!s->o->pipe_order) { /* GPipe takes more memory, and is no faster */
+    put(&axis[SL__ORDER], SL_PIPE_ZERO_BUBBLE);
+    put(&axis[SL__ORDER], SL_PIPE_EAGER_1F1B);
+  }
   if (s->o->pipe_chunks > 0)
     put(&axis[SL__CHUNKS], s->o->pipe_chunks);
   else

@@ -142,17 +142,19 @@ SETTING(
      "(default: the samples)"})
 SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 127,
         {0, "with --mesh: of the ranks that share samples, show the tasks of rank S (stage * tensor + part)"})
-SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
-        "1f1b|gpipe|zero-bubble", NULL, 0, 0,
-        {0,
-         "with --mesh pipe=N: the order of passes. 1f1b (default): each backward pass as soon as it can run, with "
-         "memory for N micro-batches at most; gpipe: all forward passes first; zero-bubble: as 1f1b, but a stage "
-         "computes gradients of weights while it would wait"})
+SETTING(
+    CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
+    "1f1b|gpipe|zero-bubble|eager-1f1b", NULL, 0, 0,
+    {0,
+     "with --mesh pipe=N: the order of passes. 1f1b (default): each backward pass as soon as it can run, with "
+     "memory for N micro-batches at most; gpipe: all forward passes first; zero-bubble: as 1f1b, but a stage "
+     "computes gradients of weights while it would wait; eager-1f1b: as 1f1b, but forward passes run up to twice as "
+     "far ahead, so that messages are hidden on a slow network"})
 SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "V",
         NULL, 1, 64,
         {0,
          "with --mesh pipe=N: cut the layers into V runs for each stage (interleaved), so that the bubble is V times "
-         "smaller and V times as much moves between stages; with 1f1b and zero-bubble N must divide the micro-batches "
+         "smaller and V times as much moves between stages; unless by gpipe, N must divide the micro-batches "
          "(default 1)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,

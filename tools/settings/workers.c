@@ -103,7 +103,7 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
   return SL_OK;
 }
 
-const char *const sl__pipe_orders[SL_PIPE_ORDERS] = {"1f1b", "gpipe", "zero-bubble"};
+const char *const sl__pipe_orders[SL_PIPE_ORDERS] = {"1f1b", "gpipe", "zero-bubble", "eager-1f1b"};
 
 sl_pipe_order sl__pipe_order_of(const sl__options *o) {
   for (int i = 0; i < SL_PIPE_ORDERS && o->pipe_order; i++)

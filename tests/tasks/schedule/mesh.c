@@ -170,6 +170,26 @@ static void the_bubble_is_that_of_the_formula(void **state) {
       }
 }
 
+/* Passes of 1 s and 2 s. By 1F1B the passes of a micro-batch on two stages wait for a message there and back; by eager
+ * 1F1B a message of up to 1.5 s waits for the stage, and not the stage for it. */
+static void eager_passes_hide_messages(void **state) {
+  (void)state;
+  maker m[MOST_RANKS];
+  for (int stages = 2; stages <= MOST_RANKS; stages++)
+    for (double message = 0.25; message <= 1.25; message += 0.5) {
+      double seconds[2][2];
+      for (int k = 0; k < 2; k++)
+        for (int parts = 20; parts <= 40; parts += 20) {
+          sl_mesh_schedule *mesh = pipeline(m, k ? SL_PIPE_EAGER_1F1B : SL_PIPE_1F1B, stages, parts, 1, 2, message);
+          seconds[k][parts / 20 - 1] = mesh->makespan;
+          sl_mesh_schedule_destroy(mesh);
+          release(m, stages);
+        }
+      assert_near((seconds[0][1] - seconds[0][0]) / 20, 3 + 2 * message * (stages - 1) / stages, 0.35);
+      assert_near((seconds[1][1] - seconds[1][0]) / 20, 3, 1e-9);
+    }
+}
+
 /* Two stages, two micro-batches, all forward passes first; passes take 1 s, messages 0.5 s.
  *   stage 0: F F . . : b b       '.': nothing, for 2.5 s; ':': the message of the first backward pass, 4.5 to 5 s
  *   stage 1: . : f f b b . .     ends at 5.5 s; the message of the second one ends at 6 s, while stage 0 computes */
@@ -486,6 +506,7 @@ static void spread_graphs_are_scheduled(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bubble_is_that_of_the_formula),
+      cmocka_unit_test(eager_passes_hide_messages),
       cmocka_unit_test(messages_take_time),
       cmocka_unit_test(messages_wait_for_their_lane),
       cmocka_unit_test(a_rank_sends_one_message_at_a_time),
