@@ -350,6 +350,33 @@ static void sums_by_parts(void **state) {
   assert_int_equal(joined_sums(16, 0, 0, SL_FOLD_SUMS_PARTS), 0); /* no rank shares a sample */
 }
 
+/* A bias is added by one fold alone, and each fold looks up the tokens of its own rows of the table. */
+static void folds_divide_what_is_theirs(void **state) {
+  (void)state;
+  enum { FOLDS = 2, WORDS = 601 };
+  const sl_model_data words = {.classes = WORDS, .length = LENGTH};
+  const char *const biases[] = {"h.0.attn.proj.bias", "h.1.mlp.proj.bias"};
+  sl_network network;
+  sl_training training = gpt.training;
+  training.folds = FOLDS;
+  assert_ok(sl_network_training(&gpt, &words, &training, BATCH, &network));
+  const sl_graph *g = network.graph;
+  int readers[2] = {0}, tables = 0;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in && node->phase == SL_PHASE_FORWARD; k++) {
+      for (int b = 0; b < 2; b++) readers[b] += node->in[k] == sl_graph_find(g, biases[b]);
+      const sl_value_info *read = g->value[node->in[k]];
+      if (node->op != &sl_op_embedding || read->role != SL_ROLE_PARAMETER) continue;
+      assert_int_equal(((const sl_embedding_attr *)node->attr)->from, read->part.from);
+      tables++;
+    }
+  }
+  assert_true(readers[0] == 1 && readers[1] == 1);
+  assert_int_equal(tables, FOLDS);
+  sl_network_destroy(&network);
+}
+
 int main(void) {
   for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
   for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 107) & 255);
@@ -367,6 +394,7 @@ int main(void) {
       cmocka_unit_test(vit_is_as_recorded),
       cmocka_unit_test(parts_of_the_sequence),
       cmocka_unit_test(sums_by_parts),
+      cmocka_unit_test(folds_divide_what_is_theirs),
       cmocka_unit_test(misfits_name_the_layer),
       cmocka_unit_test(each_model_of_the_list_can_be_trained),
   };

@@ -406,6 +406,34 @@ static void owners_are_found_in_each_stage(void **state) {
   sl_graph_destroy(n.g);
 }
 
+/* A parameter of two stages: its owner alone sends it to its counterpart in the other stage. */
+static void an_owner_sends_to_its_counterpart(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_layer(g, "tied", toy_input(g, 8), 8), parameter[4], gradient[4];
+  int n = 0, sent = 0;
+  for (int i = 0; i < 3; i++) x = toy_layer(g, i == 1 ? "fc1" : i ? "fc2" : "fc0", x, 8);
+  const sl_value loss = toy_loss(g, toy_layer(g, "tied", x, 8));
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role == SL_ROLE_PARAMETER) parameter[n++] = v;
+  assert_int_equal(n, 4);
+  assert_ok(sl_gradient(g, loss, parameter, n, gradient));
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < n; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){parameter[i], gradient[i]}, 2);
+  sl_placements *p;
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = 2, .stages = 2, .zero = SL_ZERO_PARAMETERS}, &p));
+  for (int i = 0; i < p->n_transfers; i++) {
+    const sl_transfer *t = &p->transfer[i];
+    if (t->kind != SL_TRANSFER_SEND || g->value[t->value]->role != SL_ROLE_PARAMETER) continue;
+    assert_int_equal(t->value, sl_graph_find(g, "tied.weight"));
+    assert_int_equal(t->have.kind, SL_PLACE_OWNED);
+    sent++;
+  }
+  assert_true(sent > 0);
+  sl_placements_destroy(p);
+  sl_graph_destroy(g);
+}
+
 static void no_stage_is_left_waiting(void **state) {
   (void)state;
   network n = network_of();
@@ -510,6 +538,7 @@ int main(void) {
       cmocka_unit_test(a_hundred_and_twenty_eight_stages),
       cmocka_unit_test(folds_are_divided),
       cmocka_unit_test(owners_are_found_in_each_stage),
+      cmocka_unit_test(an_owner_sends_to_its_counterpart),
       cmocka_unit_test(no_stage_is_left_waiting),
       cmocka_unit_test(no_run_is_left_waiting),
       cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
