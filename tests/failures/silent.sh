@@ -100,12 +100,4 @@ check 'and so do metrics, and a heartbeat with the exit code' sh -c 'test -s you
 # shellcheck disable=SC2086
 expect 'the stopped run goes on' 0 '^test' train --resume --out s --on-spike rollback
 same 'stopped, then resumed' r s
-# Steps apart: after going back, a meeting moves on from the checkpoint, not from the last meeting before the leap.
-# shellcheck disable=SC2086
-{
-  expect 'diloco: it goes back' 0 'the loss leaps to .*; the run goes back to the checkpoint of step' $odd --sync diloco:3 --on-spike rollback --out dr
-  expect 'diloco: it stops' 65 'the loss leaps to' $odd --sync diloco:3 --on-spike stop --out ds
-}
-expect 'diloco: the stopped run goes on' 0 '^test' train --resume --out ds --on-spike rollback
-same 'diloco: stopped, then resumed' dr ds
 finish
