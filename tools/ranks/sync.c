@@ -95,6 +95,8 @@ size_t sl__sync_bytes(const sl__sync *s, const sl_store *store) {
   return bytes;
 }
 
+void sl__sync_restart(sl__sync *s, int64_t step) { s->met = step, s->begun = 0; }
+
 sl_status sl__sync_begin(sl__sync *s, sl_store *store) {
   if (!s->start || s->begun) return SL_OK;
   SL_TRY(sl_store_acquire(store, 0));

@@ -36,7 +36,10 @@ sl_status sl__sync_plan(const sl_plan *plan, const sl__ranks *ranks, sl_plan *ow
 sl_status sl__sync_open(sl__sync *sync, const sl_plan *plan, const sl__ranks *ranks, sl_store *store);
 void sl__sync_close(sl__sync *sync);
 size_t sl__sync_bytes(const sl__sync *sync, const sl_store *store); /* memory beside the store's */
-/* Before the first step, and the first one after parameters were read from a checkpoint. */
+/* After the store's tensors were read from the checkpoint of this step: the next meeting moves on from these. */
+void sl__sync_restart(sl__sync *sync, int64_t step);
+/* Call it before each step. Keeps the parameters that the next meeting moves on from, if it is the first step after
+ * sl__sync_open or sl__sync_restart. */
 sl_status sl__sync_begin(sl__sync *sync, sl_store *store);
 /* The meeting after a step; collective. Does nothing at the step of the last one. */
 sl_status sl__sync_meet(sl__sync *sync, const sl__ranks *ranks, sl_store *store, int64_t step);

@@ -37,8 +37,8 @@ sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
                                       .data = r->job.data.digest,
                                       .store = r->job.store};
   SL_TRY(sl__resume(&options, &p));
-  r->job.step = r->job.sync.met = p.step;
-  r->job.sync.begun = 0;
+  r->job.step = p.step;
+  sl__sync_restart(&r->job.sync, p.step);
   r->best_step = p.best_step;
   r->best = p.best;
   take_sums(&r->now, &p.metrics);

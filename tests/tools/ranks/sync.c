@@ -102,6 +102,15 @@ static void the_outer_step(void **state) {
   assert_ok(sl__sync_meet(&s, &ranks, store, 4));
   /* way 0.1, velocity 0.45 + 0.1: 0.335 - 0.7 (0.1 + 0.495) */
   assert_near((double)data(store, "w")[0], -0.0815, 1e-6);
+  /* Back to a checkpoint of step 3: the next meeting moves on from there. */
+  data(store, "w")[0] = 2, data(store, "w.outer")[0] = 0;
+  sl__sync_restart(&s, 3);
+  assert_ok(sl__sync_meet(&s, &ranks, store, 3)); /* its parameters are those of a meeting */
+  assert_near((double)data(store, "w")[0], 2, 0);
+  assert_ok(sl__sync_begin(&s, store));
+  data(store, "w")[0] = 1.5f;
+  assert_ok(sl__sync_meet(&s, &ranks, store, 4));
+  assert_near((double)data(store, "w")[0], 2 - 0.7 * (0.5 + 0.45), 1e-6);
   sl__sync_close(&s);
   sl_store_destroy(store);
 }
