@@ -43,6 +43,10 @@ resumes 'stages 3, 1, 3, 3, 1, 0 on 2x2x1, 2x1x2, 2x2x1, 3x1x1, 2x1x2, 1 rank' \
   'gpt2-nano --rate-schedule constant --size layers=2,width=64,heads=4 --folds 2 --data text --length 16 --batch 12 --leaves 12 --clip 0.5 --val-fraction 0 --quiet --workers 1' \
   '4 --steps 1 --mesh data=2,pipe=2 --zero 3' '4 --steps 3 --mesh data=2,tensor=2 --zero 1' '4 --steps 4 --mesh data=2,pipe=2 --zero 3' \
   '3 --steps 5 --mesh data=3 --zero 3' '4 --steps 7 --mesh pipe=1,tensor=2,data=2 --zero 1' '1 --steps 8 --mesh data=1 --zero 0'
+# So many positions that the first replica owns what tensor ranks have in common.
+resumes 'stages 1 and 3 on 2x1x2: tensors of several tensor ranks' \
+  'gpt2-nano --rate-schedule constant --size layers=1,width=64,heads=4,positions=4096 --folds 2 --data text --length 16 --batch 12 --leaves 12 --val-fraction 0 --quiet --workers 1' \
+  '4 --steps 2 --mesh data=2,tensor=2 --zero 1' '4 --steps 4 --mesh data=2,tensor=2 --zero 3' '4 --steps 6 --mesh data=2,tensor=2 --zero 1' '1 --steps 8 --mesh data=1 --zero 0'
 unset MPIR_CVAR_NOLOCAL
 resumes 'ranks that share memory: stage 3 on 2x2x1 and 2x1x2' \
   'mlp --rate-schedule constant --size layers=3,hidden=40 --folds 2 --data data --batch 96 --leaves 12 --val-fraction 0 --quiet --workers 1' \
