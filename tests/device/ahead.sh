@@ -27,6 +27,13 @@ check 'the bits of a CPU' test "$(grep state_digest out)" = "$twelve"
 run bench $network --steps 8 --workers gpu --json
 check 'on a GPU: the same bits' test "$(grep state_digest out)" = "$digest"
 # shellcheck disable=SC2086
+{
+  run bench $network --steps 8 --gpus 0 --workers 1 --shards 4 --json
+  four=$(grep state_digest out)
+  run bench $network --steps 8 --workers gpu --shards 4 --json
+}
+check 'four tasks, each with its rows: the same bits' test -n "$four" -a "$(grep state_digest out)" = "$four"
+# shellcheck disable=SC2086
 EMULATED_GBPS=0.01 EMULATED_DELAY=0 run bench $network --steps 8 --workers gpu --out ahead --json
 check 'by a slow link: the same bits' test "$(grep state_digest out)" = "$digest"
 run trace ahead
