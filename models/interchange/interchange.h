@@ -30,12 +30,14 @@ sl_status sl_format_of_model(const sl_model *model, const char *library, const s
 
 /* How weights fit a network: a line for each tensor that does not fit, and counts. */
 typedef struct sl_fit {
-  int missing, wrong; /* no tensor of that name; one of another shape or type */
-  int extra;          /* tensors of layers that the network lacks */
-  int unknown;        /* tensors without a rule: listed and left out */
-  int parts;          /* poolers, heads and other parts that the network lacks: left out, one line each */
-  int fresh;          /* tensors of the new classifier, left as they were */
-  char *lines;        /* "missing h.0.ln_1.weight: ...\n"; "" if all fits; sl_fit_clear frees it */
+  int missing; /* the file has no tensor of that name */
+  int wrong;   /* tensors of another shape or type; second copies of a tied tensor that differ from the first; parts in
+                  front of the classifier that the network lacks */
+  int extra;   /* tensors of layers that the network lacks */
+  int unknown; /* tensors without a rule: listed and left out */
+  int parts;   /* poolers, heads and other parts that the network lacks: left out, one line each */
+  int fresh;   /* tensors of the new classifier, left as they were */
+  char *lines; /* "missing h.0.ln_1.weight: ...\n"; "" if all fits; sl_fit_clear frees it */
 } sl_fit;
 void sl_fit_clear(sl_fit *fit);
 /* SL_OK if no tensor is missing, wrong or extra; else SL_EFORMAT with the counts. */
