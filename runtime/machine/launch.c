@@ -1,8 +1,6 @@
 /* The runtime's MPI: what the launcher announced, start and end. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "runtime/base/log.h"
 #include "runtime/machine/runtime_state.h"
 
 static int mpi_is_ours;     /* MPI_Init was called here */
