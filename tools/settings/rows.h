@@ -154,7 +154,7 @@ SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH |
         NULL, 1, 64,
         {0,
          "with --mesh pipe=N: cut the layers into V runs for each stage (interleaved), so that the bubble is V times "
-         "smaller and V times as much moves between stages; unless by gpipe, N must divide the micro-batches "
+         "smaller and V times as much moves between stages; with every order but gpipe N must divide the micro-batches "
          "(default 1)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
