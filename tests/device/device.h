@@ -35,7 +35,7 @@ typedef struct settings {
   int fail_device; /* EMULATED_FAIL=DEVICE:NUMBER: the device fails at its kernel of that number, from 1 on */
   long fail_at;
   double patience;    /* EMULATED_PATIENCE, seconds: a kernel that runs longer counts as hung */
-  double copy_rate;   /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
+  double copy_rate;   /* EMULATED_GBPS: a copy between two memories lasts at least bytes / rate; 0: what it needs */
   double access_rate; /* EMULATED_TIMED: a kernel lasts accesses / rate, and runs only once for each size; 0: it runs */
   const char *computed; /* EMULATED_COMPUTED: words in the names of kernels that run each time all the same */
   bool report;          /* EMULATED_REPORT: at the end, what each device did */

@@ -124,11 +124,11 @@ static void copy(device *d, const operation *o) {
   const double begin = emulated_now(), long_pause = 0.01;
   move(d, o);
   if (d->error) return;
-  const int from = !!emulated_owner(o->from), to = !!emulated_owner(o->to);
+  const device *from = emulated_owner(o->from), *to = emulated_owner(o->to);
   const int kind = from ? to ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost : to ? cudaMemcpyHostToDevice : 0;
   d->copies[kind]++;
   d->copied[kind] += o->width * o->height;
-  if (emulated_settings.copy_rate <= 0) return;
+  if (emulated_settings.copy_rate <= 0 || (from && from == to)) return;
   const double left = (double)(o->width * o->height) / emulated_settings.copy_rate - (emulated_now() - begin);
   pause_for(left);
   /* Again at the end, so that memory that was freed or filled anew meanwhile shows. */

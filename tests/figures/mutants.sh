@@ -5,9 +5,9 @@
 # the sources.
 #   MUTANTS=codelets/products/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
 #   TESTS='\.sh' tests/figures/mutants.sh                        only those whose test is a script, which take minutes
-# EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants whose test is in
-# tests/device are left out. JOBS: copies of the tree that work at once (2). A test may take 5 times as long as without
-# a mutant and SECONDS_MORE (60); one that hangs has noticed, too.
+# EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants of devices.list are
+# left out. JOBS: copies of the tree that work at once (2). A test may take 5 times as long as without a mutant and
+# SECONDS_MORE (60); one that hangs has noticed, too.
 #
 # An entry, in which "file" and "test" hold until they change, and lines of text to be replaced may be several:
 #   file codelets/elementwise/relu.c
@@ -28,9 +28,9 @@ mkdir "$work/home" "$work/mutant" "$work/seconds"
 # One folder a mutant: file, test, what, mutated.
 ( cd "$top" && awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" -f tests/support/mutants.awk tests/figures/mutants/*.list ) || exit 1
 if [ -z "${EMULATED:-}" ]; then
-  for at in $(grep -l '^tests/device/' "$work"/mutant/*/test); do
-    echo "left out without EMULATED: $(cat "${at%/test}/file"): $(cat "${at%/test}/what")"
-    rm -r "${at%/test}"
+  for at in $(grep -l '/devices\.list:' "$work"/mutant/*/at); do
+    echo "left out without EMULATED: $(cat "${at%/at}/file"): $(cat "${at%/at}/what")"
+    rm -r "${at%/at}"
   done
 fi
 for at in "$work"/mutant/*; do grep -qE -e "${TESTS:-.}" "$at/test" || rm -r "$at"; done

@@ -1,8 +1,8 @@
 # Reads tests/figures/mutants/*.list, whose form tests/figures/mutants.sh describes, in the sources' top folder. Prints
 # a line for each entry that is wrong: its text is not in its file, or there more than once, or stays as it is; its test
 # is missing.
-# With to=DIR, the right entries whose "file: what" matches wanted get a folder each, DIR/001 on: file, test, what, and
-# the mutated file.
+# With to=DIR, the right entries whose "file: what" matches wanted get a folder each, DIR/001 on: file, test, what, at (the
+# list's name and line), and the mutated file.
 function wrong(why) { print at ": " file ": " what ": " why; bad = 1 }
 function readable(name,  line, answer) { answer = (getline line <name) >= 0; close(name); return answer }
 function slurp(name,  text, line) {
@@ -23,7 +23,7 @@ function finish(  program, text, place) { # the entry that has been read
   else if (!readable(program)) wrong("there is no " program)
   else if (to != "" && (file ": " what) ~ wanted) {
     folder = sprintf("%s/%03d", to, ++n); system("mkdir " folder)
-    put("file", file); put("test", test); put("what", what)
+    put("file", file); put("test", test); put("what", what); put("at", at)
     put("mutated", substr(text, 1, place - 1) new substr(text, place + length(old)))
   }
   what = ""
