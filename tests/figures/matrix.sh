@@ -17,13 +17,13 @@ try() { # name, configure's arguments
   mkdir -p "$work/b" && cd "$work/b" || exit 1
   if "$top/configure" -q "$@" >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1; then
     make -k -j"${JOBS:-2}" check >check.log 2>&1
-    failed=$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3 } END { print NR ? n + 0 : "none ran" }' check.log)
+    failed=$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3; said = 1 } END { print said ? n + 0 : "none ran" }' check.log)
     total=$(awk '/^# (PASS|SKIP):/ { printf "%s%s %s", s, $2, $3; s = ", " }' check.log)
   else
     failed='no build'; total=$(tail -n 1 make.log configure.log 2>/dev/null | tr '\n' ' ')
   fi
   printf '%-36s target %-2s value %-8s %s (%s)\n' "$name" 0 "$failed" "$([ "$failed" = 0 ] && echo met || echo MISSED)" "$total"
-  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): ' check.log 2>/dev/null | head -n 30; }
+  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): |error' check.log 2>/dev/null | head -n 30; }
   if [ -n "${LOGS:-}" ]; then
     mkdir -p "$LOGS/$name" && cp ./*.log "$LOGS/$name/" && find tests -name '*.log' -exec cp --parents {} "$LOGS/$name/" \;
   fi
