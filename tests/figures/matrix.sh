@@ -23,7 +23,7 @@ try() { # name, configure's arguments
     failed='no build'; total=$(tail -n 1 make.log configure.log 2>/dev/null | tr '\n' ' ')
   fi
   printf '%-36s target %-2s value %-8s %s (%s)\n' "$name" 0 "$failed" "$([ "$failed" = 0 ] && echo met || echo MISSED)" "$total"
-  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): |error' check.log 2>/dev/null | head -n 30; }
+  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): |: error|undefined reference' check.log 2>/dev/null | head -n 30; }
   if [ -n "${LOGS:-}" ]; then
     mkdir -p "$LOGS/$name" && cp ./*.log "$LOGS/$name/" && find tests -name '*.log' -exec cp --parents {} "$LOGS/$name/" \;
   fi
