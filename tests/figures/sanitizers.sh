@@ -76,7 +76,7 @@ mkdir "$work/asan" && cd "$work/asan" || exit 1
 "$top/configure" -q --without-cuda --enable-sanitizers >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 ||
   { tail -n 20 configure.log make.log; exit 1; }
 make -k -j"${JOBS:-2}" check >check.log 2>&1
-figure 'sanitizers: failed tests' "$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3 } END { print n + 0 }' check.log)"
+figure 'sanitizers: failed tests' "$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3; said = 1 } END { print said ? n + 0 : "none ran" }' check.log)"
 grep -hE '^# (TOTAL|PASS|SKIP)' check.log
 grep -lE 'ERROR: (Address|Leak)Sanitizer|runtime error:' -r tests --include='*.log' | sed 's/^/see /'
 if command -v valgrind >/dev/null; then

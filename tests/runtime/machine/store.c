@@ -2,6 +2,7 @@
  * itself again under mpiexec. */
 #include "runtime/machine/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,6 +105,43 @@ static void row_blocks(void **state) {
   sl_runtime_stop(rt);
 }
 
+/* In place of StarPU's: the acquisition that counts down to 0 fails. */
+static int failing, held;
+int starpu_data_acquire(starpu_data_handle_t handle, enum starpu_data_access_mode mode) {
+  if (failing > 0 && --failing == 0) return -ENOMEM;
+  held++;
+  return starpu_data_acquire_on_node(handle, STARPU_MAIN_RAM, mode);
+}
+void starpu_data_release(starpu_data_handle_t handle) {
+  held--;
+  starpu_data_release_on_node(handle, STARPU_MAIN_RAM);
+}
+
+static void a_failed_acquisition(void **state) {
+  (void)state;
+  sl_runtime *rt = start(0);
+  sl_store *store;
+  sl_tensor *t;
+  const sl_shape shape = SL_SHAPE(7, 3);
+  assert_non_null(rt);
+  assert_ok(sl_store_create(&store));
+  for (int i = 0; i < 2; i++) {
+    assert_ok(sl_store_add(store, i ? "v" : "w", SL_F32, &shape, 1, &t));
+    assert_ok(sl_store_register(t, 2));
+  }
+  for (int n = 1; n <= 4; n++) {
+    failing = n;
+    assert_fails(SL_ESTARPU, n <= 2 ? "tensor 'w' cannot" : "tensor 'v' cannot", sl_store_acquire(store, 1));
+    assert_int_equal(held, 0);
+  }
+  assert_ok(sl_store_acquire(store, 1));
+  assert_int_equal(held, 4);
+  sl_store_release(store);
+  assert_int_equal(held, 0);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
 static void ranks_share(void) {
   sl_runtime *rt = start(1);
   RANK_CHECK(rt);
@@ -145,10 +183,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(named_tensors),
-      cmocka_unit_test(owned_tensors),
-      cmocka_unit_test(row_blocks),
-      cmocka_unit_test(common_memory),
+      cmocka_unit_test(named_tensors),        cmocka_unit_test(owned_tensors), cmocka_unit_test(row_blocks),
+      cmocka_unit_test(a_failed_acquisition), cmocka_unit_test(common_memory),
   };
   return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }
