@@ -1,15 +1,18 @@
 /* The start of StarPU on a rank's cores and GPUs: policy, names and folder of its performance models, environment. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/time.h"
 #include "runtime/machine/policies.h"
 #include "runtime/machine/runtime_state.h"
 #include "runtime/numbers/hash.h"
@@ -168,7 +171,34 @@ static unsigned logical_pu(const sl_runtime *rt, unsigned pu) {
   return object ? object->logical_index : pu;
 }
 
-static sl_status start_starpu(sl_runtime *rt) {
+/* StarPU makes the files of its bus measurements before it locks them, and a job that starts in between finds them
+ * empty and aborts. So jobs with the same folder start one after another. Returns a file descriptor that holds the
+ * lock, or -1: the file system has no locks, or another job has not let go of it for long; then this one starts too. */
+static int lock_calibration(const sl_runtime *rt) {
+  enum { SAY_S = 10, WAIT_S = 600, EVERY_US = 10000 };
+  static const char name[] = "/starling.lock";
+  char path[sizeof rt->sampling + sizeof name];
+  snprintf(path, sizeof path, "%s%s", rt->sampling, name);
+  const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  const double begin = sl_seconds();
+  int said = 0;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const double waited = sl_seconds() - begin;
+    if ((errno != EWOULDBLOCK && errno != EINTR) || waited > WAIT_S) {
+      if (waited > WAIT_S) sl_log(SL_LOG_WARNING, "StarPU starts although another job still holds %s", path);
+      close(fd);
+      return -1;
+    }
+    if (waited > SAY_S && !said) sl_log(SL_LOG_INFO, "waits for another job that starts StarPU: it holds %s", path);
+    said |= waited > SAY_S;
+    usleep(EVERY_US);
+  }
+  return fd;
+}
+
+/* first: no rank of this job that shares the measurements has started. */
+static sl_status start_starpu(sl_runtime *rt, int first) {
   struct starpu_conf conf;
   struct starpu_sched_policy *policy;
   int own;
@@ -199,7 +229,9 @@ static sl_status start_starpu(sl_runtime *rt) {
     for (int i = 0; i < STARPU_NMAXWORKERS; i++) conf.workers_cuda_gpuid[i] = (unsigned)(rt->first_gpu + i % rt->gpus);
   }
 #endif
+  const int lock = first ? lock_calibration(rt) : -1;
   const int error = starpu_init(&conf);
+  if (lock >= 0) close(lock);
   if (error != 0) return sl_fail(SL_ESTARPU, "StarPU does not start: %s", strerror(-error));
   rt->starpu_up = 1;
   rt->workers = (int)starpu_worker_get_count();
@@ -247,7 +279,7 @@ sl_status sl__start_starpu(sl_runtime *rt) {
   sl_status status = SL_OK;
   sl_activity_begin(SL_WORKS_LONG, "the start of StarPU");
   for (int k = 0; k < TURNS; k++) {
-    if (turn == k) status = start_starpu(rt);
+    if (turn == k) status = start_starpu(rt, turn < TURNS - 1);
     if (rt->ranks > 1) MPI_Barrier(rt->comm);
   }
   sl_activity_end();

@@ -3,10 +3,12 @@
 #include "runtime/machine/runtime.h"
 
 #include <cblas.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -172,6 +174,44 @@ static void no_home(void **state) {
   }
 }
 
+/* A job waits while another one that shares the folder starts StarPU. */
+static void starts_in_turn(void **state) {
+  const char *folder = *state;
+  char *old = getenv("STARPU_HOME") ? strdup(getenv("STARPU_HOME")) : NULL, lock[4096], marker[4096], byte;
+  int ready[2];
+  sl_runtime *rt;
+  setenv("STARPU_HOME", folder, 1);
+  assert_ok(sl_runtime_start(&(sl_runtime_options){.workers = 1}, &rt)); /* makes the folder */
+  sl_runtime_stop(rt);
+  snprintf(lock, sizeof lock, "%s/.starpu/sampling/starling.lock", folder);
+  snprintf(marker, sizeof marker, "%s/let_go", folder);
+  const int fd = open(lock, O_RDWR);
+  assert_true(fd >= 0);
+  assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* a job that has started holds no lock */
+  close(fd);
+  assert_int_equal(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int other = open(lock, O_RDWR);
+    if (other < 0 || flock(other, LOCK_EX) != 0 || write(ready[1], "r", 1) != 1) _exit(1);
+    sleep(1);
+    _exit(open(marker, O_CREAT | O_WRONLY, 0600) < 0);
+  }
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  assert_ok(sl_runtime_start(&(sl_runtime_options){.workers = 1}, &rt));
+  assert_int_equal(access(marker, F_OK), 0);
+  sl_runtime_stop(rt);
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  close(ready[0]), close(ready[1]);
+  if (old)
+    setenv("STARPU_HOME", old, 1);
+  else
+    unsetenv("STARPU_HOME");
+  free(old);
+}
+
 /* Commands without --stall-timeout leave it at NaN; a policy then still has ten seconds. */
 static void patience(void **state) {
   (void)state;
@@ -284,6 +324,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(environment),
       cmocka_unit_test(openblas_gets_the_kernels_of_its_cpu),
       cmocka_unit_test_setup_teardown(no_home, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(starts_in_turn, scratch_setup, scratch_teardown),
       cmocka_unit_test(two_ranks),
       cmocka_unit_test(patience),
       cmocka_unit_test(launcher_and_mpi),
