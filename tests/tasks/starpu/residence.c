@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/machine/vectors.h"
+#include "runtime/processors/cuda_context.h"
 #include "tests/tasks/toy.h"
 
 static int can_evict(void) {
