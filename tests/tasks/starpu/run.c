@@ -95,20 +95,22 @@ static void the_last_end_wakes(void **state) {
   sl__run_destroy(&s.run);
 }
 
-/* Ends a task now and then, less often than the waiting thread looks, more often than its patience ends. */
+enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, LACKS, SOON, LATE, STEPS };
+
+/* Ends a task of step SLOW at three fifths of the patience, as step SOON counts it, and the others only when a step
+ * whose patience is a fifth longer has been reported. */
 static void *end_slowly(void *arg) {
   step *s = arg;
-  for (int i = 0; i < N; i++) {
-    if (i != 2) pause_for(0.7 * PATIENCE);
-    sl__run_end(&s->task[i]);
-  }
+  while (!atomic_load(&s[SOON].over)) pause_for(0.01);
+  sl__run_end(&s[SLOW].task[0]);
+  while (!atomic_load(&s[LATE].over)) pause_for(0.01);
+  for (int i = 1; i < N; i++) sl__run_end(&s[SLOW].task[i]);
   return NULL;
 }
 
-/* Eight steps at once; all but one are without progress for longer than the policy's limit. */
+/* Ten steps at once; all but one are without progress for longer than the policy's limit. */
 static void only_ready_tasks_lie(void **state) {
   (void)state;
-  enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, LACKS, STEPS };
   atomic_int lacking = 1, moving = 0;
   step s[STEPS];
   pthread_t waiter[STEPS], slow;
@@ -123,8 +125,9 @@ static void only_ready_tasks_lie(void **state) {
   sl__run_end(&s[LACKS].task[0]), sl__run_end(&s[LACKS].task[1]);
   s[LACKS].patience = s[EXCHANGES].patience = 1; /* copies may take six times that */
   s[LACKS].task[2].lacking = &lacking, s[EXCHANGES].task[2].lacking = &moving;
+  s[SOON].patience = 0.6 * PATIENCE, s[LATE].patience = 1.2 * PATIENCE;
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
-  assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
+  assert_int_equal(pthread_create(&slow, NULL, end_slowly, s), 0);
   assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
   assert_int_equal(s[LYING].status, SL_EPOLICY);
   int seconds = 0; /* more than PATIENCE where other processes take the processors */
@@ -148,6 +151,10 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(pthread_join(slow, NULL), 0);
   assert_int_equal(pthread_join(waiter[SLOW], NULL), 0);
   assert_int_equal(s[SLOW].status, SL_OK);
+  for (int k = SOON; k <= LATE; k++) {
+    assert_int_equal(pthread_join(waiter[k], NULL), 0);
+    assert_int_equal(s[k].status, SL_EPOLICY);
+  }
   pause_for(1.5); /* the other steps have been checked too */
   assert_int_equal(atomic_load(&s[RUNS].run.left), 3);
   for (int i = 0; i < N; i++) sl__run_end(&s[RUNS].task[i]), sl__run_end(&s[BESIDE].task[i]);
