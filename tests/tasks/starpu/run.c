@@ -97,8 +97,8 @@ static void the_last_end_wakes(void **state) {
 
 enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, LACKS, SOON, LATE, STEPS };
 
-/* Ends a task of step SLOW at three fifths of the patience, as step SOON counts it, and the others only when a step
- * whose patience is a fifth longer has been reported. */
+/* Ends a task of step SLOW at four fifths of the patience, as step SOON counts it, and the others only when a step
+ * whose patience is half as long again has been reported. */
 static void *end_slowly(void *arg) {
   step *s = arg;
   while (!atomic_load(&s[SOON].over)) pause_for(0.01);
@@ -125,7 +125,7 @@ static void only_ready_tasks_lie(void **state) {
   sl__run_end(&s[LACKS].task[0]), sl__run_end(&s[LACKS].task[1]);
   s[LACKS].patience = s[EXCHANGES].patience = 1; /* copies may take six times that */
   s[LACKS].task[2].lacking = &lacking, s[EXCHANGES].task[2].lacking = &moving;
-  s[SOON].patience = 0.6 * PATIENCE, s[LATE].patience = 1.2 * PATIENCE;
+  s[SOON].patience = 0.8 * PATIENCE, s[LATE].patience = 1.5 * PATIENCE;
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
   assert_int_equal(pthread_create(&slow, NULL, end_slowly, s), 0);
   assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
