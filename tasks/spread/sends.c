@@ -1,8 +1,9 @@
 /* Messages between ranks that share the same samples (SL_TRANSFER_SEND): the stages of a pipeline, and the ranks of a
  * stage that divide its products. Each piece of samples or of a leaf is a message of its own, so that it leaves as soon
- * as it is made. Whole values that one stage sends to another for the same node are one message. A pair of ranks
- * declares its messages in the same order on both sides: by the slots of the sender's passes, then in the order in
- * which this file adds them (program.c). */
+ * as it is made, or several messages (plan->message_parts), so that copies from and to GPUs run beside them. Whole
+ * values that one stage sends to another for the same node are one message. A pair of ranks declares its messages in
+ * the same order on both sides: by the slots of the sender's passes, then in the order in which this file adds them
+ * (program.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,15 +104,84 @@ static sl_status send_whole(sl__spread *s, sl_value *piece, due *d) {
   return SL_OK;
 }
 
+/* The number of parts in which a value crosses from one stage to another. */
+static int parts_of(const sl__spread *s, const sl_transfer *t) {
+  const sl_value_info *v = s->from->value[t->value];
+  if (s->plan->message_parts <= 1 || t->early || !s->from->part || !s->from->join || v->scope != SL_SCOPE_SAMPLE ||
+      v->shape.ndim < 2 || t->from_stage / s->tensor == t->to_stage / s->tensor)
+    return 1;
+  return v->shape.dim[1] < s->plan->message_parts ? (int)v->shape.dim[1] : s->plan->message_parts;
+}
+
+/* Adds a task of a shard that cuts a part out of a value, or joins parts. logical: the node whose turn it has. */
+static sl_status add_cut(sl__spread *s, const sl_operation *op, int logical, const void *attr, const sl_value *in,
+                         int n_in, sl_value out, int leaf, int shard) {
+  const sl_node *node = s->from->node[logical];
+  sl_node mine = {.op = op,
+                  .name = node->name,
+                  .attr = (void *)attr,
+                  .in = (sl_value *)in,
+                  .n_in = n_in,
+                  .n_arg = n_in,
+                  .out = &out,
+                  .n_out = 1,
+                  .phase = node->phase,
+                  .key = node->key,
+                  .after = SL_NONE,
+                  .fold = {0, s->from->folds},
+                  .logical = logical,
+                  .leaf = leaf,
+                  .shard = shard,
+                  .block = -1,
+                  .batch_rows = s->plan->batch};
+  int64_t row;
+  sl_plan_leaf(s->plan, leaf, &row, &mine.leaf_rows);
+  sl_plan_shard(s->plan, shard, &mine.row0, &mine.rows);
+  sl_graph_push_node(s->to, &mine);
+  sl_value_info *info = s->to->value[out];
+  if (info->producer < 0) info->producer = s->to->n_nodes - 1;
+  return sl_graph_status(s->to);
+}
+
+/* Adds the messages of a shard's piece in parts. Bits do not change: parts are copies. */
+static sl_status send_parts(sl__spread *s, const sl_transfer *t, sl_value piece, int parts, int leaf, int shard) {
+  const int sends = t->from_stage == s->stage, maker = s->from->value[t->value]->producer;
+  const int64_t positions = s->from->value[t->value]->shape.dim[1];
+  sl_value *part = malloc((size_t)parts * sizeof *part);
+  if (!part) return sl_no_memory("for %d parts of a message", parts);
+  sl_status status = SL_OK;
+  for (int k = 0; k < parts; k++) {
+    const int attr[] = {k, parts};
+    sl_value_info info = *s->to->value[piece];
+    info.role = SL_ROLE_TEMPORARY;
+    info.logical = s->from->n_values; /* no logical value, so nobody reads it after the step */
+    info.producer = -1;
+    info.shape.dim[1] = positions * (k + 1) / parts - positions * k / parts;
+    part[k] = sl_graph_push_value(s->to, &info);
+    SL_TRY_OUT(sl_graph_status(s->to));
+    if (sends) SL_TRY_OUT(add_cut(s, s->from->part, maker, attr, &piece, 1, part[k], leaf, shard));
+    SL_TRY_OUT(add_message(s, t, &part[k], 1, leaf, shard));
+  }
+  if (!sends)
+    SL_TRY_OUT(
+        add_cut(s, s->from->join, s->at < s->from->n_nodes ? s->at : maker, NULL, part, parts, piece, leaf, shard));
+out:
+  free(part);
+  return status;
+}
+
 /* Adds the messages of samples and leaves: a piece of each value in turn, since their reader needs all of a shard. */
 static sl_status send_pieces(sl__spread *s, int most) {
   const sl_transfer *t;
   for (int piece = 0; piece < most; piece++)
     for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
       if (is_whole(s, t) || piece >= pieces_of(s, t)) continue;
-      const int samples = s->from->value[t->value]->scope == SL_SCOPE_SAMPLE;
-      SL_TRY(add_message(s, t, &s->piece[t->value][piece], 1, leaf_of(s, t, piece),
-                         samples ? s->mine.first * s->per_leaf + piece : -1));
+      const int samples = s->from->value[t->value]->scope == SL_SCOPE_SAMPLE, parts = parts_of(s, t);
+      const int leaf = leaf_of(s, t, piece), shard = samples ? s->mine.first * s->per_leaf + piece : -1;
+      if (parts > 1)
+        SL_TRY(send_parts(s, t, s->piece[t->value][piece], parts, leaf, shard));
+      else
+        SL_TRY(add_message(s, t, &s->piece[t->value][piece], 1, leaf, shard));
     }
   return SL_OK;
 }

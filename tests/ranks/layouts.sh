@@ -45,6 +45,7 @@ draw() { # family, number of the draw
       text = text " --balance " (sharing == 1 && data == 2 && micro <= 2 ? of("even 5,3 2,6") : "even")
       if (pipe > 1) text = text " --pipe-order " of("1f1b gpipe zero-bubble eager-1f1b")
       if (pipe > 1) text = text " --pipe-chunks " (pipe == 2 && micro % 2 == 0 ? of("1 2") : 1)
+      if (pipe > 1) text = text " --pipe-parts " 1 + pick(4)
       if (family != "mlp" && family != "resnet") text = text " --recompute " of("none none attention block")
       print text " --workers " 1 + pick(2) " --sched " of("eager lws prio dmda dmdas random")
     }'

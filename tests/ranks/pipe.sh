@@ -20,8 +20,8 @@ same_bytes() { # name, meshes (stages, or ranks of a stage x stages; then what e
     else not_ok "$plan, $mesh stages"; fi
   done
 }
-same_bytes 'mlp, sgd, clipping' '2 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 2x2:--pipe-order:eager-1f1b 2x2:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4 2:--pipe-chunks:2:--pipe-order:gpipe:--micro-batches:3' mlp --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
-same_bytes 'lenet, lamb, row blocks' '3 2:--micro-batches:2' lenet --data data --batch 96 --leaves 6 --row-blocks 2 --optimizer lamb --clip 0.5
+same_bytes 'mlp, sgd, clipping' '2 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 2x2:--pipe-order:eager-1f1b 2x2:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4 2:--pipe-chunks:2:--pipe-order:gpipe:--micro-batches:3 3:--pipe-parts:5' mlp --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
+same_bytes 'lenet, lamb, row blocks' '3:--pipe-parts:2 2:--micro-batches:2' lenet --data data --batch 96 --leaves 6 --row-blocks 2 --optimizer lamb --clip 0.5
 same_bytes 'resnet8' '3 2x2' resnet8 --data data --batch 24 --leaves 6
 same_bytes 'vit-tiny' '4' vit-tiny --data data --batch 8 --leaves 8 --smoothing 0.1
 same_bytes 'bert-nano' '2' bert-nano --size layers=2,width=72,heads=3 --data text --length 32 --batch 8 --leaves 4
@@ -29,12 +29,15 @@ same_bytes 'bert-nano, recomputed' '2 3' bert-nano --size layers=3,width=72,head
 gpt2='gpt2-nano --size layers=3,width=72,heads=3 --data text --length 32 --batch 8 --leaves 8 --dropout 0.1 --clip 0.1'
 # shellcheck disable=SC2086 # several words, here and below
 {
-  same_bytes 'gpt2-nano, tied weights, dropout, clipping' '2 3 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 3:--pipe-order:eager-1f1b 2:--micro-batches:4 2:--sched:dmdas 2x2' $gpt2
-  same_bytes 'gpt2-nano, recomputed' '2 2:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4' $gpt2 --recompute block
+  same_bytes 'gpt2-nano, tied weights, dropout, clipping' '2 3 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 3:--pipe-order:eager-1f1b 2:--micro-batches:4 2:--sched:dmdas 2x2 3:--pipe-parts:3:--micro-batches:4' $gpt2
+  same_bytes 'gpt2-nano, recomputed' '2 2:--pipe-parts:4:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4' $gpt2 --recompute block
   same_bytes 'gpt2-nano, runs interleaved, ZeRO' '2:--pipe-chunks:3:--micro-batches:8 2x2:--pipe-chunks:2:--micro-batches:2:--zero:3:--sched:dmda 2x2:--pipe-chunks:2:--pipe-order:zero-bubble:--micro-batches:4:--zero:3' $gpt2
   same_bytes 'gpt2-nano, bf16' '3:--pipe-order:zero-bubble' $gpt2 --precision bf16
   same_bytes 'gpt2-nano, fp16' '2' $gpt2 --precision fp16
 }
+run graph gpt2-nano --length 32 --batch 8 --leaves 8 --shards 8 --mesh pipe=2 --ranks 2 --micro-batches 4 --pipe-parts 4
+check 'a stage cuts each of 8 shards into 4 parts' grep -qE '^forward .* sequence_part +.* 32  ' out
+check 'and joins the parts of 8 gradients' grep -qE '^backward .* sequence_join +.* 8  ' out
 run tokenize text --tokenizer train --vocabulary 900 --out tokens
 large='gpt2-nano --size layers=2,width=72,heads=3 --data tokens --length 16 --batch 12 --leaves 6 --clip 0.1 --dropout 0.1'
 run graph gpt2 --batch 4 --length 64 --mesh pipe=2 --ranks 2 --stage 1

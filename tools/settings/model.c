@@ -81,6 +81,7 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
+  plan->message_parts = (int)o->pipe_parts;
   sl_training training;
   sl__training_of(o, model, &training);
   plan->tiles.blocks = training.precision == SL_PRECISION_BF16 && o->bf16_sums && strcmp(o->bf16_sums, "blocks") == 0;

@@ -156,6 +156,11 @@ SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH |
          "with --mesh pipe=N: cut the layers into V runs for each stage (interleaved), so that the bubble is V times "
          "smaller and V times as much moves between stages; with every order but gpipe N must divide the micro-batches "
          "(default 1)"})
+SETTING(INTEGER, pipe_parts, "pipe-parts", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "P", NULL,
+        1, 64,
+        {0,
+         "with --mesh pipe=N: send what one stage makes of a shard to the next in P messages, so that copies from and to "
+         "GPUs run beside them (default 1)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})

@@ -32,6 +32,7 @@ static void scaled_gradient(sl_graph *g, const sl_node *node, const sl_value *do
   din[0] = need[0] ? sl_graph_add1(g, &toy_sum_with, node->name, NULL, (sl_value[]){dout[0], node->in[1]}, 2) : SL_NONE;
 }
 static const sl_operation scaled = {.name = "scaled", .shape = step_shape, .gradient = scaled_gradient};
+static const sl_operation part = {.name = "part", .attr_bytes = 2 * sizeof(int)}, join = {.name = "join"};
 static const sl_operation factor = {.name = "factor", .shape = one_shape, .all_in = UINT32_MAX};
 
 typedef struct network {
@@ -70,6 +71,7 @@ static network network_of(void) {
     sl_graph_add(n.g, &update, name, NULL, (sl_value[]){n.parameter[i], gradient[i], n.state[i], all}, 4, out, 2);
   }
   assert_ok(sl_graph_status(n.g));
+  n.g->part = &part, n.g->join = &join;
   return n;
 }
 
@@ -350,7 +352,13 @@ static void release(rank *r, int stages) {
  * ranks of one of these; chunks: runs of layers on each stage. */
 static void try_zero(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts, int zero,
                      int chunks) {
-  sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
+  static int tries; /* messages of whole pieces, of 2 parts and of 3, in turn */
+  sl_plan plan = {.batch = BATCH,
+                  .leaves = MOST_PARTS,
+                  .shards = 2 * MOST_PARTS,
+                  .micro_batches = parts,
+                  .message_parts = 1 + tries++ % 3,
+                  .seed = 1};
   const sl_placing how = {.ranks = each,
                           .stages = stages,
                           .tensor = tensor,
