@@ -28,8 +28,8 @@ typedef struct sl_plan {
   /* Number of groups of leaves that run one after another in the memory of one group; divides leaves. It changes no
    * bit, so it is neither saved with the plan nor compared. */
   int micro_batches;
-  /* Number of parts in which samples cross between stages of a pipeline, along their first dimension (positions, rows of
-   * images, features); 0 or 1: whole. Neither saved nor compared, as micro_batches. */
+  /* Number of parts in which samples cross between stages of a pipeline, along their first dimension (positions, rows
+   * of images, features); 0 or 1: whole. Neither saved nor compared, as micro_batches. */
   int message_parts;
 } sl_plan;
 
