@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "tasks/spread/exchange_node.h"
 #include "tasks/graph/masks.h"
+#include "tasks/spread/exchange_node.h"
 #include "tasks/spread/placement.h"
 
 enum { NONE = -1, SEVERAL = -2 };

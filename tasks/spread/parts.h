@@ -92,7 +92,9 @@ int sl__waits_room(const sl__spread *s);             /* most pieces that sl__tak
 int sl__take_waits(sl__spread *s, sl_value *pieces); /* waits that the next exchange node makes; returns their number */
 sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for the waits that are left, if any */
 
-/* sends.c: messages between stages. */
+/* sends.c: messages between stages. A task that cuts or joins a message has this turn until sl__take_turns gives it the
+ * turn of its first reader. */
+enum { SL__BY_READER = -1 };
 sl_status sl__send_values(sl__spread *s); /* that are due in front of the current node */
 
 /* turns.c: micro-batches, and passes of a pipeline. */

@@ -113,7 +113,7 @@ static int parts_of(const sl__spread *s, const sl_transfer *t) {
   return v->shape.dim[1] < s->plan->message_parts ? (int)v->shape.dim[1] : s->plan->message_parts;
 }
 
-/* Adds a task of a shard that cuts a part out of a value, or joins parts. logical: the node whose turn it has. */
+/* Adds a task of a shard that cuts a part out of a value, or joins parts. logical: the node whose name it has. */
 static sl_status add_cut(sl__spread *s, const sl_operation *op, int logical, const void *attr, const sl_value *in,
                          int n_in, sl_value out, int leaf, int shard) {
   const sl_node *node = s->from->node[logical];
@@ -130,6 +130,7 @@ static sl_status add_cut(sl__spread *s, const sl_operation *op, int logical, con
                   .after = SL_NONE,
                   .fold = {0, s->from->folds},
                   .logical = logical,
+                  .turn = SL__BY_READER,
                   .leaf = leaf,
                   .shard = shard,
                   .block = -1,

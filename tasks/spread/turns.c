@@ -74,7 +74,8 @@ sl_status sl__take_turns(sl__spread *s) {
     int *turn = &node->turn;
     const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - s->mine.first) * parts / s->mine.n);
     const int sent = node->message ? turn_of_message(s, node) : -1;
-    *turn = sent >= 0 ? sent : node->leaf < 0 ? turns - 1 : turn_of_task(s, node, part, turn_of);
+    const int last = node->leaf < 0 || *turn == SL__BY_READER;
+    *turn = sent >= 0 ? sent : last ? turns - 1 : turn_of_task(s, node, part, turn_of);
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);

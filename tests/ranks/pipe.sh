@@ -44,8 +44,8 @@ run graph gpt2 --batch 4 --length 64 --mesh pipe=2 --ranks 2 --stage 1
 check 'a table larger than the rows that are looked up stays with the head' grep -qE '^wte:embedding +stage 1 +stage 0 +send' out
 # shellcheck disable=SC2086
 {
-  same_bytes 'gpt2-nano, lookups where the head is' '2 3 3:--pipe-order:gpipe 2:--micro-batches:2 2x2' $large
-  same_bytes 'gpt2-nano, lookups where the head is, bf16' '2:--pipe-order:zero-bubble' $large --precision bf16
+  same_bytes 'gpt2-nano, lookups where the head is' '2 3:--pipe-parts:2:--pipe-chunks:2:--micro-batches:3 3 3:--pipe-order:gpipe 2:--micro-batches:2 2x2' $large
+  same_bytes 'gpt2-nano, lookups where the head is, bf16' '2:--pipe-order:zero-bubble 2:--pipe-parts:3' $large --precision bf16
 }
 
 # Validation, the best model and its test: all ranks divide the samples then, and fetch the parameters of other stages.

@@ -52,6 +52,7 @@ sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c)
   if (c->v[SL__PIPE] > 1 && (s->o->pipe_order || c->v[SL__ORDER] != SL_PIPE_1F1B))
     o.pipe_order = (char *)sl__pipe_orders[c->v[SL__ORDER]];
   if (c->v[SL__PIPE] > 1 && (s->o->pipe_chunks > 0 || c->v[SL__CHUNKS] > 1)) o.pipe_chunks = c->v[SL__CHUNKS];
+  if (c->v[SL__PIPE] > 1 && (s->o->pipe_parts > 0 || c->v[SL__PARTS] > 1)) o.pipe_parts = c->v[SL__PARTS];
   return o;
 }
 
@@ -72,6 +73,7 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   c->v[SL__GROUPS] = plan.leaves / mesh.data / plan.micro_batches;
   c->v[SL__PIPE] = mesh.pipe, c->v[SL__TENSOR] = mesh.tensor, c->v[SL__ORDER] = sl__pipe_order_of(s->o);
   c->v[SL__CHUNKS] = mesh.pipe > 1 && s->o->pipe_chunks > 1 ? s->o->pipe_chunks : 1;
+  c->v[SL__PARTS] = mesh.pipe > 1 && s->o->pipe_parts > 1 ? s->o->pipe_parts : 1;
   c->v[SL__RECOMPUTE] = s->training.recompute;
   c->v[SL__ZERO] = s->o->plan_zero > 0 && ranks > 1 ? s->o->plan_zero : 0;
   c->v[SL__BLOCKS] = plan.row_blocks;
@@ -117,6 +119,7 @@ char *sl__candidate_text(const sl__planning *s, const sl__candidate *c, char *te
   if (c->mesh[0]) ADD(", mesh %s", c->mesh);
   if (c->v[SL__PIPE] > 1 && c->v[SL__ORDER] != SL_PIPE_1F1B) ADD(" (%s)", sl__pipe_orders[c->v[SL__ORDER]]);
   if (c->v[SL__CHUNKS] > 1) ADD(", %lld runs of layers a stage", (long long)c->v[SL__CHUNKS]);
+  if (c->v[SL__PARTS] > 1) ADD(", %lld messages a shard", (long long)c->v[SL__PARTS]);
   if (c->v[SL__ZERO]) ADD(", ZeRO %lld", (long long)c->v[SL__ZERO]);
   if (s->machine.gpu.count > 0) ADD(", %s", s->o->workers ? s->o->workers : who[c->v[SL__WORKERS]]);
   ADD(", %s", c->sched ? c->sched : "default policy");

@@ -26,6 +26,7 @@ typedef enum sl__axis {
   SL__TENSOR,    /* ranks that divide products */
   SL__ORDER,     /* an sl_pipe_order */
   SL__CHUNKS,    /* runs of layers on a stage */
+  SL__PARTS,     /* messages in which a stage sends a shard */
   SL__AXES
 } sl__axis;
 

@@ -21,6 +21,7 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
   } rows[] = {
       {SL__PIPE, "stages: %lld, not %lld"},
       {SL__CHUNKS, "runs of layers on a stage: %lld, not %lld"},
+      {SL__PARTS, "messages a shard: %lld, not %lld"},
       {SL__TENSOR, "ranks that divide products: %lld, not %lld"},
       {SL__LOCAL, "%lld ranks a node, not %lld"},
       {SL__MICRO, "%lld micro-batches, not %lld"},

@@ -203,7 +203,8 @@ static int fits_mesh(const sl__planning *s, const sl__candidate *c) {
   const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
   sl__mesh asked;
   if (c->v[SL__PIPE] == 1 && !c->standard &&
-      (c->v[SL__ORDER] != s->axis[SL__ORDER].value[0] || c->v[SL__CHUNKS] != s->axis[SL__CHUNKS].value[0]))
+      (c->v[SL__ORDER] != s->axis[SL__ORDER].value[0] || c->v[SL__CHUNKS] != s->axis[SL__CHUNKS].value[0] ||
+       c->v[SL__PARTS] != s->axis[SL__PARTS].value[0]))
     return 0;
   if (c->v[SL__CHUNKS] > 1 && c->v[SL__PIPE] > 1 && c->v[SL__ORDER] != SL_PIPE_GPIPE &&
       c->v[SL__MICRO] % c->v[SL__PIPE])

@@ -53,10 +53,10 @@ static void put_locals(const sl__planning *s, sl__values *axis) {
     if (parts % n == 0 && (n == 2 || n == parts) && (m->network.shared > 0 || m->network.latency > 0)) put(axis, n);
 }
 
-/* Stages, their orders and runs, tensor ranks: powers of two up to the ranks of a node and of all nodes, or as --mesh
- * says. */
+/* Stages, their orders, runs and messages, tensor ranks: powers of two up to the ranks of a node and of all nodes, or
+ * as --mesh says. */
 static sl_status put_meshes(const sl__planning *s, int nodes, sl__values *axis) {
-  enum { MOST_TENSOR = 8, MOST_PIPE = 16, MOST_CHUNKS = 4 };
+  enum { MOST_TENSOR = 8, MOST_PIPE = 16, MOST_CHUNKS = 4, GPU_PARTS = 4 };
   sl__mesh named;
   SL_TRY(sl__mesh_named(s->o, &named));
   int64_t local = 1;
@@ -86,6 +86,8 @@ static sl_status put_meshes(const sl__planning *s, int nodes, sl__values *axis) 
     put(&axis[SL__CHUNKS], s->o->pipe_chunks);
   else
     put_powers(&axis[SL__CHUNKS], 1, MOST_CHUNKS);
+  put(&axis[SL__PARTS], s->o->pipe_parts > 0 ? s->o->pipe_parts : 1);
+  if (s->o->pipe_parts <= 0 && s->machine.gpu.count > 0) put(&axis[SL__PARTS], GPU_PARTS);
   return SL_OK;
 }
 
@@ -138,7 +140,7 @@ double sl__score(const sl__planning *s, const sl__candidate *c, double seconds) 
 static int moved(const sl__candidate *c) {
   return (c->v[SL__LOCAL] > 1) + (c->v[SL__MICRO] > 1) + (c->v[SL__BLOCKS] > 1) + (c->v[SL__RECOMPUTE] > 0) +
          (c->v[SL__ZERO] > 0) + (c->v[SL__GROUPS] > 1) + (c->v[SL__PIPE] > 1) + (c->v[SL__TENSOR] > 1) +
-         (c->v[SL__ORDER] != SL_PIPE_1F1B) + (c->v[SL__CHUNKS] > 1);
+         (c->v[SL__ORDER] != SL_PIPE_1F1B) + (c->v[SL__CHUNKS] > 1) + (c->v[SL__PARTS] > 1);
 }
 
 static int better(const sl__planning *s, const sl__candidate *a, const sl__candidate *b) {
