@@ -92,4 +92,15 @@ run trace run --format csv --out tasks.csv
 gpus_of() { awk -F, -v layer="\"$1\"" '$2 == "task" && $7 == layer { n += !seen[$4]++ } END { print n + 0 }' tasks.csv; }
 for layer in h.0.attn.qkv h.0.mlp.fc head; do check "$layer is computed on both" test "$(gpus_of $layer)" = 2; done
 check 'each has its rows of the vocabulary' test "$(gpus_of wte.weight@0/2)$(gpus_of wte.weight@1/2)" = 11
+# Two stages with a GPU each, whose messages are in parts.
+if [ -x "$MPIEXEC" ]; then
+  for family in lenet gpt2; do
+    train_small $family 1 --steps 3 --gpus 0 --workers 1
+    wanted=$(digest)
+    train_small $family 2 --steps 3 --mesh pipe=2 --workers gpu --pipe-parts 3
+    check "$family, 2 stages, each shard in 3 messages" test "$code" = 0 -a "$(digest)" = "$wanted"
+  done
+else
+  skip 'stages with a GPU each: no MPI launcher'
+fi
 finish
