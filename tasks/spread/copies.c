@@ -2,8 +2,8 @@
  * the step, parameters that their owners have updated.
  *
  * Parameters that only their owners keep (ZeRO 3) are fetched, each time into new pieces. The other ranks have these
- * pieces until the last reader before the next fetch has ended. Two fetches may be under way or in use at a time: fetch
- * n begins after the first task that uses fetch n - 2 has ended. */
+ * pieces until the last reader before the next fetch has ended. Fetch n begins after the first task that uses fetch
+ * n - 2 has ended, so at most three fetches are in memory. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
