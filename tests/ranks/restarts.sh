@@ -59,12 +59,27 @@ check 'mpiexec itself says nothing of it' test "$(grep -c TERMINATION out)" = 0
 check 'the model of the undisturbed job' cmp undisturbed/model.safetensors run/model.safetensors
 check 'its state' same_state undisturbed run
 
+# The launcher reads the heartbeat every second, or later on a busy machine, and then watches the ranks.
+watches() { ls -l "/proc/$(cat "/proc/$job/task/$job/children" | cut -d ' ' -f 1)/fd" /proc/$job/fd 2>/dev/null | grep -c 'pidfd'; }
+watched() { [ "$(watches)" -ge "$ranks" ]; }
+# mpiexec's proxy, the parent of the ranks, stands still for a while, so that the others end later, also on a busy
+# machine.
+kill_alone() { # rank, its run
+  wait_until watched
+  victim=$(process_of "$1" "$2")
+  proxy=$(sed 's/.*) . //; s/ .*//' "/proc/$victim/stat")
+  kill -STOP "$proxy"
+  kill -KILL "$victim"
+  sleep 2
+  kill -CONT "$proxy"
+}
+
 # Without a restart left, and without any.
 start 1000000 lost --restarts 0 --checkpoint-every 0
 wait_until stepped lost 2
 check 'the state of a job at work' wait_until grep -q '"state": "training"' lost/heartbeat.json
 victims=$(process_of 0 lost; process_of 1 lost)
-kill -KILL "$(process_of 1 lost)"
+kill_alone 1 lost
 ends
 check 'a rank that is killed: exit code 76' test $code = 76
 check 'it is named' grep -qE '^starling: rank 1 \(process [0-9]+ of .*\) was killed by signal 9; --restarts N' err
@@ -76,22 +91,12 @@ cat >liar <<EOF
 done
 EOF
 chmod +x liar
-# The launcher reads the heartbeat every second, or later on a busy machine, and then watches the ranks.
-watches() { ls -l "/proc/$(cat "/proc/$job/task/$job/children" | cut -d ' ' -f 1)/fd" /proc/$job/fd 2>/dev/null | grep -c 'pidfd'; }
-watched() { [ "$(watches)" -ge "$ranks" ]; }
 named() { grep -qE '^starling: rank 1 \(process [0-9]+ of .*\) was killed by signal 9' err; }
 start 1000000 misnamed --checkpoint-every 0 --mpiexec ./liar
 wait_until stepped misnamed 2
 process_of 0 misnamed >first
 check 'the launcher watches the ranks' wait_until watched
-# mpiexec's proxy, the parent of the ranks, stands still for a while, so that the others end later, also on a busy
-# machine.
-victim=$(process_of 1 misnamed)
-proxy=$(sed 's/.*) . //; s/ .*//' "/proc/$victim/stat")
-kill -STOP "$proxy"
-kill -KILL "$victim"
-sleep 2
-kill -CONT "$proxy"
+kill_alone 1 misnamed
 ends
 check 'the one that ended first is named, whatever mpiexec says' named
 rm -rf misnamed
