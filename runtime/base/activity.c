@@ -1,5 +1,5 @@
-/* Activities of threads. A thread writes only its own slot; a version, odd while it writes, tells readers to try again.
- */
+/* Activities of threads. A thread writes only its own slot. The slot's version is odd while the thread begins an
+ * activity, so that readers know when to try again. */
 #include "runtime/base/activity.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "runtime/base/time.h"
 
-/* WORDS: for the end of a path. */
+/* WORDS: the end of a path, in words of 8 bytes. CALL and ASIDE are added to an sl_activity_kind. */
 enum { SLOTS = 16, DEPTH = 6, TRIES = 100, WORDS = 24, CALL = 1 << 8, ASIDE = 1 << 9 };
 
 typedef struct slot {
@@ -21,9 +21,9 @@ typedef struct slot {
   _Atomic(const char *) what[DEPTH];
   atomic_int kind[DEPTH];        /* sl_activity_kind, with CALL and ASIDE */
   _Atomic(double) since;         /* seconds, of the last begin or end */
-  _Atomic(uint64_t) path[WORDS]; /* of the innermost activity, where that is a CALL */
-  atomic_int first;              /* of the program's first thread */
-  atomic_int taken;              /* by a thread */
+  _Atomic(uint64_t) path[WORDS]; /* of the innermost activity, if it is a CALL */
+  atomic_int first;              /* whether the thread is the program's first */
+  atomic_int taken;              /* whether a thread has the slot */
 } slot;
 
 /* A copy of a slot. */
@@ -36,8 +36,9 @@ typedef struct stack {
 
 static slot slots[SLOTS];
 static atomic_ulong moves;
-static _Thread_local int mine; /* number of the slot + 1; 0: none yet; beyond SLOTS: none was free, it is not seen */
-static pthread_key_t key;      /* the thread's slot, given back when the thread ends */
+/* The number of this thread's slot + 1; 0: none yet; above SLOTS: none was free, so nobody sees this thread. */
+static _Thread_local int mine;
+static pthread_key_t key; /* the thread's slot, given back when the thread ends */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void give_back(void *arg) {

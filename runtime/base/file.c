@@ -109,7 +109,7 @@ static const char *mend_of(int error) {
 }
 
 static sl_status failed(const char *what, const char *path, int error) {
-  if (error == EINTR) /* open_pipe's */
+  if (error == EINTR) /* from open_pipe */
     return sl_fail(SL_EINTERRUPTED, "cannot %s %s: stopped by a signal before the pipe's other end was open", what,
                    path);
   return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s", what, path, strerror(error));
@@ -167,8 +167,8 @@ static char *folder_of(const char *path) {
   return start ? strndup(path, start) : strdup(".");
 }
 
-/* Whether path is a descriptor of a process: /proc/self/fd/1, which /dev/stdout and /dev/fd/1 lead to. *own: the
- * number, if it is this process's own, else -1. */
+/* Whether path is a descriptor of a process, such as /proc/self/fd/1, to which /dev/stdout and /dev/fd/1 lead. *own:
+ * the descriptor's number if it is one of this process, else -1. */
 static int is_descriptor(const char *path, int *own) {
   char *folder = folder_of(path), *end;
   char *real = folder ? SL_POINTER_OF_FILE("realpath", path, realpath(folder, NULL)) : NULL;
@@ -222,8 +222,8 @@ static void open_temporary(sl_file *file, size_t room) {
   } while (file->fd < 0 && errno == EEXIST); /* a killed process with the same pid left one */
 }
 
-/* Opens a file that is written to, not replaced. The descriptor `own` is used as it is, because opening it anew would
- * lose its offset and the O_APPEND of ">>"; -1: there is none. */
+/* Opens a pipe, device or descriptor, which is written to, not replaced. `own` is this process's descriptor, used as it
+ * is, because opening it anew would lose its offset and the O_APPEND of ">>"; -1: path names none. */
 static int open_through(const char *path, int own) {
   if (own < 0) return sl_file_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
   fflush(stdout); /* what was printed comes first */
@@ -274,7 +274,8 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
 }
 
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n) {
-  if (!file->temporary[0]) return sl_file_failed("write", file->path, ESPIPE); /* its bytes may begin anywhere */
+  /* Nobody knows at which offset the bytes of a pipe or descriptor begin. */
+  if (!file->temporary[0]) return sl_file_failed("write", file->path, ESPIPE);
   for (const char *at = bytes; n > 0;) {
     const ssize_t done = SL_CALL_OF_FILE("write", file->path, pwrite(file->fd, at, n, (off_t)offset));
     if (done < 0 && errno == EINTR) continue;
@@ -368,7 +369,7 @@ void sl_file_discard(sl_file *file) {
   free(file->path), free(file->temporary), free(file);
 }
 
-/* The number of the process in the name of a temporary file of `name`; 0: it is none. */
+/* The process id in the name of an entry; 0: the entry is no temporary file of `name`. */
 static pid_t writer_of(const char *entry, const char *name) {
   const size_t n = strlen(name);
   long pid = 0;

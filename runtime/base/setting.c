@@ -1,4 +1,5 @@
-/* Reads one field of a struct from text or JSON and writes it back, as its row describes it. */
+/* Reads one field of a struct from text or JSON and writes it back. The field's sl_setting says where it is and what it
+ * may hold. */
 #include "runtime/base/setting.h"
 
 #include <errno.h>

@@ -19,9 +19,9 @@ int sl_utf8(const unsigned char *s) {
   return n;
 }
 
-/* The bytes of the control character at s; 0: there is none. U+0080 to U+009F, which some terminals take for escape
- * sequences, are two bytes in UTF-8. The others show text in another order than its bytes' (Bidi_Control of Unicode's
- * annex 9) or break lines: U+061C; U+200E, U+200F, U+2028 to U+202E; U+2066 to U+2069. */
+/* The length of the control character at s; 0: there is none. U+0080 to U+009F, which some terminals take for escape
+ * sequences, are two bytes in UTF-8. The three-byte characters, and U+061C, break lines or change the order in which
+ * text is shown (Bidi_Control of Unicode's annex 9): U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
 static int control(const unsigned char *s) {
   if (s[0] < 0x20 || s[0] == 0x7F) return 1;
   if (s[0] == 0xC2) return s[1] >= 0x80 && s[1] < 0xA0 ? 2 : 0;

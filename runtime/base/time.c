@@ -1,4 +1,4 @@
-/* The monotonic clock, or that of a simulation. */
+/* The monotonic clock, or a simulation's clock. */
 #include "runtime/base/time.h"
 
 #include <time.h>

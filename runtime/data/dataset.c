@@ -38,7 +38,7 @@ static int file_of_name(const char *name) {
   if (name[0] == '.' || !strcasestr(name, "idx")) return -1;
   const int images = strcasestr(name, "images") != NULL, labels = strcasestr(name, "labels") != NULL;
   const int train =
-      strcasestr(name, "train") != NULL; /* tried before "test", because "latest-train" contains that too */
+      strcasestr(name, "train") != NULL; /* tried before "test", because "latest-train" contains "test" too */
   if (images == labels || (!train && !strcasestr(name, "t10k") && !strcasestr(name, "test"))) return -1;
   return (train ? TRAIN_IMAGES : TEST_IMAGES) + labels;
 }
@@ -48,7 +48,7 @@ static size_t stem(const char *name) {
   return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
-/* Rank of a candidate's name, the least wins: usual names before others, unpacked files before packed ones. */
+/* Order of candidates for a file, the least first: usual names before others, unpacked files before packed ones. */
 static int rank_of_name(const char *name, int file) {
   const size_t n = stem(name);
   const int usual = n == strlen(usual_names[file]) && memcmp(name, usual_names[file], n) == 0;
@@ -275,8 +275,9 @@ static sl_status count_classes(const char *path, sl_dataset *d) {
   return SL_OK;
 }
 
-/* Exact: integer sums of bytes and squares, with one division and one root at the end. There are LANES sums, a multiple
- * of every number of channels, so that the loop vectorises for each of them. */
+/* Computes each channel's mean and standard deviation exactly: from integer sums of bytes and of their squares, with
+ * one division and one root at the end. There are LANES sums, a multiple of every number of channels, so that the loop
+ * vectorises for each of them. */
 static void measure_pixels(sl_dataset *d) {
   enum { LANES = 48, TURNS = 4096 }; /* 4096 squares fit 32 bits */
   const int C = d->channels > SL_DATASET_CHANNELS ? 1 : (int)d->channels;

@@ -129,15 +129,15 @@ static void *run(void *arg) {
   return NULL;
 }
 
-/* The position from which to fill and give; the caller holds the lock or is alone. */
+/* Sets the position at which filling and giving go on. The caller holds the lock, or no thread runs yet. */
 static void start_at(sl_loader *l, int64_t cursor) {
   l->fill_cursor = l->next_cursor = cursor;
   l->fill_number = l->next_number = 0;
   if (l->options.mode == SL_LOADER_EVAL && cursor >= l->options.source.n) l->fill_number = -1;
 }
 
-/* Starts the thread with all signals blocked, so that they reach the program's own threads, and bound if asked. SIGBUS
- * is its own: sources may be mapped files. */
+/* Starts the thread, bound to the given CPUs if there are any. All signals are blocked in it, so that they reach the
+ * program's own threads; all but SIGBUS, because sources may be mapped files. */
 static sl_status start_thread(sl_loader *l) {
   sigset_t all, old;
   pthread_attr_t attributes;

@@ -49,7 +49,7 @@ typedef struct segment {
 struct sl_tokens_split {
   int64_t window, stride;
   int n;
-  segment segment[]; /* [n], those with at least one window, by first */
+  segment segment[]; /* [n], ordered by first; runs shorter than a window are left out */
 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
@@ -185,7 +185,7 @@ static int64_t token_at(const token_file *f, int64_t i) {
   return memcpy(&x4, at, 4), le32toh(x4);
 }
 
-/* SL_EFORMAT names the first id beyond the vocabulary. Does nothing if the type cannot hold such an id. */
+/* Fails with SL_EFORMAT at the first id beyond the vocabulary. Does nothing if the type cannot hold such an id. */
 static sl_status check_ids(const token_file *f, int64_t vocabulary) {
   const int64_t piece = SL_MAPPING_PIECE / f->width;
   if (vocabulary >= (int64_t)1 << 8 * f->width) return SL_OK;
@@ -202,7 +202,7 @@ static sl_status check_ids(const token_file *f, int64_t vocabulary) {
   return SL_OK;
 }
 
-/* The digest of all its bytes, and of the files before it. */
+/* Extends *digest, the digest of the files so far, by all bytes of this file. */
 static sl_status add_digest(const token_file *f, uint64_t *digest) {
   XXH3_state_t *state = XXH3_createState();
   if (!state) return sl_no_memory("for %s", f->path);

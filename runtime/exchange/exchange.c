@@ -224,7 +224,8 @@ static sl_status check_members(const sl_exchange *e, const sl__group *g) {
   return same && size == g->ranks ? SL_OK : sl_fail(SL_EINVAL, "the ranks of a group declare different members");
 }
 
-/* Every rank makes the same collective calls, even after it has failed; the ranks agree before each next one. */
+/* Declares a group. Every rank makes the same collective calls, even after a failure; the ranks agree on a status
+ * before the next call. */
 static sl_status declare(sl_exchange *e, const int *member, int n, int leaves, const int *first, int *number) {
   sl__group *g;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -264,9 +265,9 @@ static sl_status agree_with(const sl__group *g, int peer, sl_status status) {
   return sl_fail((sl_status)theirs, "rank %d: %s", g->member[peer], sl_status_text((sl_status)theirs));
 }
 
-/* Finds the group of this rank and the group's rank `peer` for messages in one direction, or makes it: collective over
- * the two. Each direction keeps an order of its own, so a message that is late holds up none that goes the other way.
- */
+/* Finds, or makes, the group of two for messages in one direction between this rank and rank `peer` of the parent
+ * group. Collective over the two. Each direction has an order of its own, so a late message delays none in the other
+ * direction. */
 static sl_status find_pair(sl_exchange *e, int parent, int peer, int sends, int *number) {
   const sl__group *g = e->group[parent];
   const int from = sends ? e->rank : g->member[peer];
@@ -346,7 +347,7 @@ static sl_status check(const sl__group *g, sl_exchange_move move, sl_dtype dtype
   return sum && count == 0 ? sl_fail(SL_EINVAL, "a sum without elements") : SL_OK;
 }
 
-/* Makes a bucket of those stretches that have elements. *bucket is NULL after an error. */
+/* Makes a bucket of the stretches that have elements. *bucket is NULL after an error. */
 static sl_status make_bucket(sl_exchange *e, int group, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from,
                              int n, sl__bucket **bucket) {
   sl__group *g = e->group[group];

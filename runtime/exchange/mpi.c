@@ -23,10 +23,10 @@ typedef struct cargo {
   operation *operation; /* [b->n_legs] */
   MPI_Request *request; /* [b->n_legs], at least 1 */
   MPI_Status *status;   /* [b->n_legs], at least 1 */
-  atomic_int n;         /* requests; 0: not under way; waits_for of another thread reads it, too */
+  atomic_int n;         /* number of requests; 0: not under way. Another thread reads it in waits_for */
 } cargo;
 
-/* A group's buckets: [oldest, next) modulo n are under way. waits_for of another thread reads oldest and flying. */
+/* A group's buckets: [oldest, next) modulo n are under way. Another thread reads oldest and flying in waits_for. */
 typedef struct lane {
   int next;
   atomic_int oldest, flying;
@@ -140,8 +140,8 @@ static sl__found advance(sl_exchange *e) {
   return found;
 }
 
-/* MPI does not tell which ranks a collective waits for. This names the other end of a message, and this rank if it has
- * not posted the bucket. It reads the thread's data, which is safe because nothing moves. */
+/* MPI does not tell which ranks a collective waits for. So this names only the other end of a message, and this rank if
+ * it has not posted the bucket. It reads the exchange thread's data, which is safe because nothing moves. */
 static int waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **bucket, char *late) {
   const lane *l = g->own;
   const sl__bucket *b = *bucket = g->row[l->oldest];

@@ -76,7 +76,8 @@ static void reduce_slabs(sl__lane *l, int64_t from, int64_t to, const sl__bucket
   }
 }
 
-/* The same in place: each rank's first item gets the sums. Every byte is read from memory once and written once. */
+/* Adds up this rank's part of a segment in place: the sums go to the first item of each destination. Every byte is read
+ * from memory once and written once. */
 static void reduce_shared(sl__lane *l, int64_t from, int64_t to, int owner, const sl__cargo *c) {
   const sl__bucket *b = c->b;
   const int64_t block = BLOCK / (int64_t)b->width;

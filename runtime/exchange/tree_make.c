@@ -8,14 +8,15 @@
 
 #include "runtime/exchange/tree.h"
 
-enum { PAGE = 4096, WINDOW = 65536 }; /* Linux maps all pages of a window when one is first read (fault_around_bytes) */
+/* WINDOW: when one page of a window is first read, Linux maps all its pages (fault_around_bytes). */
+enum { PAGE = 4096, WINDOW = 65536 };
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
 #define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
 
 /* ---- memory that the ranks of a node share ---------------------------------------------------------------------- */
 
-/* Collective over `all`; comm is a part of it. *window is MPI_WIN_NULL on all ranks of `all` if one of them got none; a
- * rank alone on its node needs none. */
+/* Allocates memory that the ranks of comm share. Collective over `all`, which contains comm. If one rank of `all` gets
+ * no window, *window is MPI_WIN_NULL on all of them. A rank alone on its node needs none. */
 static sl_status allocate_windows(MPI_Comm comm, MPI_Comm all, int alone, size_t bytes, MPI_Win *window, int *fits) {
   void *base;
   int got = alone || MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, comm, &base, window) == MPI_SUCCESS;
@@ -24,8 +25,8 @@ static sl_status allocate_windows(MPI_Comm comm, MPI_Comm all, int alone, size_t
   return SL_OK;
 }
 
-/* The address of a rank's part of a window in this process, rounded up to a cache line. Raises *most, if not NULL, to
- * its bytes. */
+/* Finds the address, in this process, of a rank's part of a window, rounded up to a cache line. Raises *most (unless
+ * most is NULL) to the part's size in bytes. */
 static sl_status find_window(MPI_Win window, int rank, void *memory, size_t *most) {
   MPI_Aint size;
   int unit;
@@ -149,7 +150,7 @@ static int64_t segment_most(const sl__lane *l, const sl__cargo *c, const sl__leg
   return (int64_t)((whole ? l->segment / (size_t)l->nodes : l->segment) / c->b->width);
 }
 
-/* Cuts the legs into segments. Those of different legs take turns, so that several nodes send at once. */
+/* Cuts the legs into segments. The segments of different legs take turns, so that several nodes send at once. */
 static sl_status cut(const sl__lane *l, sl__cargo *c) {
   const sl__bucket *b = c->b;
   int64_t pieces = 1;

@@ -1,10 +1,10 @@
-/* The tree: the stage between nodes. One rank of each node, its leader, exchanges its node's sums by reduce-scatter and
- * allgather of each segment; segments that move without a sum are sent from leader to leader. Long copies, and long
+/* The tree: the stage between nodes. One rank of each node, its leader, exchanges the node's sums by reduce-scatter and
+ * allgather of each segment. Segments that move without a sum are sent from leader to leader. Long copies, and long
  * sums for one rank, are relayed: leaders pass on parts of them (move.h).
  *
- * Lossy sums can be compressed. Leaders pack their items, later the sums of their own part, each together with what
- * earlier messages left out, and unpack the other leaders' messages. A leader unpacks its own sums too, so that all
- * nodes have the same ones. */
+ * Lossy sums can be compressed. A leader packs its node's items, and later the sums of its own part, each together with
+ * what earlier messages left out. It unpacks the other leaders' messages, and its own sums too, so that all nodes have
+ * the same sums. */
 #include <stdlib.h>
 #include <string.h>
 

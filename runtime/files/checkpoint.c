@@ -222,7 +222,7 @@ static sl_status read_texts(sl_checkpoint *c) {
   return SL_OK;
 }
 
-/* Finds, or adds, the whole tensor that a part's entry belongs to. */
+/* Finds or adds the tensor to which a part's entry belongs. */
 static sl_status take_tensor(sl_checkpoint *c, const json_t *entry, sl_dtype dtype, int *number) {
   const json_t *dims = json_object_get(entry, "shape");
   const char *name = json_string_value(json_object_get(entry, "name"));

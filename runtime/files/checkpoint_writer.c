@@ -50,7 +50,7 @@ struct sl_checkpoint_writer {
   json_t *all_tensors; /* rank 0: an array of all ranks' entries */
   XXH3_state_t *hash;
   report *reports; /* [ranks] on rank 0 */
-  char *chunk;     /* rank 0, where a rank sends: room for CHUNK bytes */
+  char *chunk;     /* [CHUNK] on rank 0, if any rank sends its part */
   char *buffer;    /* the file: its head, then the pieces */
   size_t head, size, room;
   double stood, waited;
@@ -63,7 +63,7 @@ struct sl_checkpoint_writer {
   int64_t step;
   int64_t written; /* the newest step on disk */
   json_t *header;
-  sl_failure failure; /* that the caller has not been told yet */
+  sl_failure failure; /* not reported to the caller yet */
 };
 
 static size_t row_bytes(const sl_checkpoint_piece *p) {
@@ -73,7 +73,8 @@ static size_t piece_bytes(const sl_checkpoint_piece *p) { return (size_t)p->rows
 
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
-/* Finds the allowed border between shares that is nearest to byte `at` of all tensors: tensor *i, row *row. */
+/* Finds the cut between two shares that is nearest to byte `at` of all tensors: before row *row of tensor *i. Only a
+ * tensor larger than a share is cut inside. */
 static void nearest_cut(const sl_checkpoint_piece *whole, int n, size_t at, size_t share, int *i, int64_t *row) {
   size_t begin = 0;
   for (*i = 0, *row = 0; *i < n; ++*i) {
@@ -177,7 +178,7 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
 
 static size_t chunk_at(size_t at, size_t size) { return size - at < CHUNK ? size - at : CHUNK; }
 
-/* Reads a part back from the disk: memory and disks change bits without a word. */
+/* Reads a part back from the disk, because memory and disks may change bits silently. */
 static sl_status read_back(const char *path, uint64_t size, uint64_t xxh3) {
   char wanted[17], found[17];
   uint64_t bytes;
@@ -214,7 +215,7 @@ out:
   return status;
 }
 
-/* Sends this rank's part to rank 0, a chunk at a time. Allocates nothing, so it fails only where MPI does. */
+/* Sends this rank's part to rank 0, a chunk at a time. Allocates nothing, so only MPI can fail. */
 static sl_status send_part(sl_checkpoint_writer *w) {
   XXH3_64bits_reset(w->hash);
   for (size_t at = 0; at < w->size; at += CHUNK) {
@@ -346,7 +347,7 @@ out:
   return status;
 }
 
-/* One checkpoint, from the buffer to its place. Every rank goes through the same messages, whatever fails on it. */
+/* Writes one checkpoint, from the buffer to its place. Every rank exchanges the same messages, even after a failure. */
 static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   report mine = {0};
   char *partial = sl_checkpoint_partial(w->folder, w->step);
@@ -367,7 +368,7 @@ static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   if (w->rank == 0) {
     if (status == SL_OK) status = first_reported(w);
     if (status == SL_OK) status = put_in_place(w, partial, header);
-    if (status != SL_OK) { /* before any rank may begin the next one */
+    if (status != SL_OK) { /* before any rank may begin the next checkpoint */
       const sl_failure why = sl_failure_keep(status);
       sl_checkpoint_tidy(w->folder, 0, NULL);
       sl_failure_again(&why);
@@ -467,7 +468,7 @@ static sl_status sync_above(const char *folder) {
   return status;
 }
 
-/* Rank 0: makes the folder and removes leftovers of killed runs. */
+/* Rank 0: makes the folder, removes leftovers of killed runs, and puts aside checkpoints of steps after `from`. */
 static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int64_t *steps;
   int n;

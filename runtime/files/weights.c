@@ -70,12 +70,13 @@ static const part *part_of(const sl_weights *w, int i) {
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
-/* Whether the name is of a file beside the index; paths to other folders are refused. */
+/* Whether a file of this name lies beside the index; paths to other folders are refused. */
 static int plain_name(const char *name) {
   return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/');
 }
 
-/* Finds the number of the part with this file name, and opens the part at its first mention. numbers: files so far. */
+/* Finds the number of the part with this file name, and opens the part at its first mention. numbers: numbers of the
+ * parts so far, by file name. */
 static sl_status part_named(sl_weights *w, json_t *numbers, const char *name, const char *tensor, int *number) {
   const json_t *known = json_object_get(numbers, name);
   const char *slash = strrchr(w->path, '/');

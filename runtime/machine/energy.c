@@ -40,8 +40,8 @@ struct sl_energy {
   unsigned long long *gpu_last;
   int n_gpus;
   double joules[SL_ENERGY_PARTS];
-  char reason[SL_ENERGY_PARTS][REASON_BYTES]; /* empty: it is known */
-  int64_t read;                               /* when, ns */
+  char reason[SL_ENERGY_PARTS][REASON_BYTES]; /* why a part is not known; empty: it is known */
+  int64_t read;                               /* time of the last reading, ns */
 };
 
 /* ---- RAPL ------------------------------------------------------------------------------------------------------- */

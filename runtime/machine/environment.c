@@ -1,4 +1,4 @@
-/* Where a run took place. */
+/* A run's environment: command, build, machine, variables. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -88,7 +88,7 @@ static json_t *variables(void) {
   return object;
 }
 
-/* From /proc/cpuinfo: "model name : AMD EPYC ..."; null where it has no such line. */
+/* From /proc/cpuinfo: "model name : AMD EPYC ..."; null if it has no such line. */
 static json_t *cpu_model(void) {
   char line[512];
   json_t *model = NULL;
@@ -103,7 +103,7 @@ static json_t *cpu_model(void) {
   return model ? model : json_null();
 }
 
-/* CPUs that this process may run on; the mask grows until the kernel's fits. */
+/* Number of CPUs that this process may run on. The mask grows until the kernel's mask fits. */
 static int usable_cpus(void) {
   for (int n = 1024; n <= 1 << 20; n *= 4) {
     cpu_set_t *set = CPU_ALLOC(n);

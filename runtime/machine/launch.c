@@ -1,4 +1,4 @@
-/* The runtime's MPI: what the launcher announced, start and end. */
+/* The runtime's MPI: its start and end, and the number of ranks that the launcher announced. */
 #include <stdlib.h>
 
 #include "runtime/machine/runtime_state.h"

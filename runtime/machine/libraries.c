@@ -1,4 +1,4 @@
-/* Versions and limits of the libraries that this build runs with. They hold with and without a runtime. */
+/* Versions and limits of the libraries that this build runs with. These functions need no runtime. */
 #include <cblas.h>
 #include <mpi.h>
 #include <starpu.h>

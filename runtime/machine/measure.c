@@ -1,4 +1,4 @@
-/* Peak measurements. */
+/* Measures peaks: sgemm, bf16 products, memory bandwidth. */
 #include "runtime/machine/measure.h"
 
 #include <cblas.h>
@@ -52,9 +52,9 @@ static void sgemm_thread(round *r) {
 
 #ifdef __x86_64__
 typedef float vector __attribute__((vector_size(64)));
-enum { SUMS = 12, ROUNDS = 1000 }; /* more sums than an instruction takes cycles */
+enum { SUMS = 12, ROUNDS = 1000 }; /* more chains than an instruction's latency in cycles */
 
-/* SUMS chains of ROUNDS instructions. Returns the sum of their results. */
+/* Executes SUMS independent chains of ROUNDS instructions. Returns the sum of their results. */
 __attribute__((target("avx512f"))) static float multiply_pairs(void) {
   const uint32_t ones = 0x3f803f80;
   float one;
@@ -74,7 +74,7 @@ __attribute__((target("avx512f"))) static float multiply_pairs(void) {
 static int has_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
 
 #ifdef SL_HAVE_AMX
-/* ROUNDS times four products of tiles of 16 x 16 x 32. The thread's configuration of tiles is put back. */
+/* Multiplies four pairs of tiles, 16 x 16 x 32, ROUNDS times. Restores the thread's configuration of tiles. */
 static void multiply_tiles(void) {
   typedef struct configuration {
     uint8_t palette, start_row, reserved[14];

@@ -1,4 +1,4 @@
-/* Scheduling policies by name, a library's before StarPU's own. */
+/* Finds scheduling policies by name, those of a given library before StarPU's own. */
 #include "runtime/machine/policies.h"
 
 #include <dlfcn.h>

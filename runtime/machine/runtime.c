@@ -86,7 +86,7 @@ sl_status sl_runtime_reserve_scratch(sl_runtime *rt, size_t bytes) {
 
 sl_runtime_options sl_runtime_defaults(void) { return (sl_runtime_options){.mpi = 1, .gpus = -1}; }
 
-/* Undoes those steps of the start that succeeded. */
+/* Undoes the steps of the start that succeeded. */
 static void take_down(sl_runtime *rt) {
   if (sl_runtime_abandoned()) {
     sl__leave_mpi(rt);

@@ -70,15 +70,15 @@ int sl__domain_of_gpu(int device) {
 int sl__domain_of_gpu(int device) { return (void)device, -1; }
 #endif
 
-/* The memory that StarPU may use of each GPU: an equal part where several ranks share it. StarPU's limit is kept where
- * the environment sets one. */
+/* Sets how much of each GPU's memory StarPU may use: an equal part for each rank that shares the GPU. A limit in the
+ * environment stays. */
 static void share_gpu_memory(sl_runtime *rt, int sharers) {
   rt->gpu_memory = rt->options.gpu_memory / (size_t)sharers;
 #if CAN_USE_CUDA
   struct cudaDeviceProp p;
   if (rt->gpu_memory || sharers == 1 || getenv("STARPU_LIMIT_CUDA_MEM")) return;
   if (cudaGetDeviceProperties(&p, rt->first_gpu) == cudaSuccess)
-    rt->gpu_memory = p.totalGlobalMem / 10 * 9 / (size_t)sharers; /* StarPU leaves as much for others */
+    rt->gpu_memory = p.totalGlobalMem / 10 * 9 / (size_t)sharers; /* StarPU, too, leaves a tenth to others */
 #endif
 }
 

@@ -171,9 +171,10 @@ static unsigned logical_pu(const sl_runtime *rt, unsigned pu) {
   return object ? object->logical_index : pu;
 }
 
-/* StarPU makes the files of its bus measurements before it locks them, and a job that starts in between finds them
- * empty and aborts. So jobs with the same folder start one after another. Returns a file descriptor that holds the
- * lock, or -1: the file system has no locks, or another job has not let go of it for long; then this one starts too. */
+/* StarPU makes the files of its bus measurements before it locks them; a job that starts in between finds them empty
+ * and aborts. So jobs with the same folder start one after another. Returns a file descriptor that holds the lock.
+ * Returns -1 if the file system has no locks, or if another job has held the lock for WAIT_S; this job then starts
+ * anyway. */
 static int lock_calibration(const sl_runtime *rt) {
   enum { SAY_S = 10, WAIT_S = 600, EVERY_US = 10000 };
   static const char name[] = "/starling.lock";
@@ -197,7 +198,7 @@ static int lock_calibration(const sl_runtime *rt) {
   return fd;
 }
 
-/* first: no rank of this job that shares the measurements has started. */
+/* first: this rank may be the first of the job to use these measurements, so it takes the lock. */
 static sl_status start_starpu(sl_runtime *rt, int first) {
   struct starpu_conf conf;
   struct starpu_sched_policy *policy;
@@ -241,7 +242,7 @@ static sl_status start_starpu(sl_runtime *rt, int first) {
   return SL_OK;
 }
 
-/* What decides a rank's turn to start. */
+/* The facts that decide a rank's turn to start. */
 typedef struct starter {
   char name[SL__NAME_BYTES]; /* of its performance models */
   int leader;                /* of its node: the rank of local rank 0 */
@@ -269,9 +270,9 @@ static sl_status find_turn(sl_runtime *rt, int *turn) {
   return status;
 }
 
-/* StarPU's first start on a machine measures the buses and saves the result, which later starts read. So of the ranks
- * that share the file one starts first. The ranks of a node share it; nodes do if their folder is on a file server.
- * Where each node has a folder of its own, its first rank starts before its others. */
+/* StarPU's first start on a machine measures the buses and saves the result, which later starts read. So one of the
+ * ranks that share the file starts before the others. The ranks of a node share it; all ranks do if the folder is on a
+ * file server. If each node has a folder of its own, the first rank of the node starts before its other ranks. */
 sl_status sl__start_starpu(sl_runtime *rt) {
   enum { TURNS = 3 };
   int turn;

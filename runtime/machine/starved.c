@@ -1,4 +1,4 @@
-/* Reads schedstat and stat of each thread from /proc. */
+/* Measures how long threads wait for a processor, from schedstat and stat of each thread in /proc. */
 #include "runtime/machine/starved.h"
 
 #include <dirent.h>

@@ -22,7 +22,8 @@ struct sl_store {
   size_t common_bytes, used;
 };
 
-enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, PINNED = 1 << 16 }; /* blocks from PINNED on are pinned */
+/* PINNED: blocks of so many bytes or more are pinned. */
+enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, PINNED = 1 << 16 };
 
 /* ---- blocks ---- */
 
@@ -270,7 +271,7 @@ sl_status sl_store_register(sl_tensor *t, int blocks) {
   return SL_OK;
 }
 
-/* Releases all blocks in front of this one. */
+/* Releases all blocks before this one. */
 static void release_until(sl_store *store, int tensor, int block) {
   for (int i = 0; i < store->n && i <= tensor; i++)
     for (int b = 0; b < store->tensor[i]->blocks && (i < tensor || b < block); b++)

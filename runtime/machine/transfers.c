@@ -1,4 +1,5 @@
-/* Transferred bytes, from StarPU's bus counters, records of single copies, and the bytes that memories hold at most. */
+/* Copies between memories: bytes in all, from StarPU's bus counters; records of single copies; and the peak of each
+ * memory. */
 #include "runtime/machine/transfers.h"
 
 #include <pthread.h>
@@ -112,7 +113,7 @@ sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n) {
   return SL_OK;
 }
 
-/* ---- vectors that tell of their copies --------------------------------------------------------------------------- */
+/* ---- vectors that record their copies ---------------------------------------------------------------------------- */
 
 static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async) {
   const struct starpu_vector_interface *v = from;

@@ -15,7 +15,7 @@ typedef struct unit {
   int npu;          /* number of its usable PUs */
 } unit;
 
-/* The cores of the node, ordered so that those of a domain are neighbours. */
+/* The cores of the node, ordered by domain. */
 typedef struct machine {
   hwloc_const_cpuset_t allowed;
   int ncores, ndomains;
@@ -92,7 +92,7 @@ static void split_evenly(const machine *m, int ranks, int *first) {
   for (int r = 0; r <= ranks; r++) first[r] = (int)((int64_t)r * m->ncores / ranks);
 }
 
-/* For ranks <= domains: cuts only between domains, each cut as near as possible to that of an even division. */
+/* For ranks <= domains: cuts only between domains, each time as near as possible to the cut of an even division. */
 static void split_by_domains(const machine *m, int ranks, int *first) {
   int domain = 0, cores = 0;
   first[0] = 0;
@@ -441,7 +441,7 @@ static int read_line(const char *root, const char *path, char *line, int n) {
 
 static double lesser_quota(double a, double b) { return a > 0 && (b <= 0 || a < b) ? a : b; }
 
-/* Cores that the controller mounted at `mount` grants to the group and all groups above it. */
+/* The fewest cores that the controller mounted at `mount` grants to the group or to a group above it; 0: no limit. */
 static double quota_upward(const char *root, const char *mount, const char *group, int version) {
   char at[PATH_MAX], path[PATH_MAX + 64], line[128];
   double quota = 0;

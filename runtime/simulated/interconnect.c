@@ -1,6 +1,6 @@
 /* Times of exchanges, by the algorithm of runtime/exchange/tree.c: the ranks of a node add up through its memory; one
- * rank of each node exchanges with those of all other nodes, by reduce-scatter and allgather, each message directly. A
- * long copy of one rank, or sum for one, is relayed (move.h). */
+ * rank of each node exchanges with one rank of each other node, by reduce-scatter and allgather, each message directly.
+ * A long copy from one rank, or a long sum to one rank, is relayed (move.h). */
 #include <math.h>
 
 #include "runtime/simulated/simulation.h"
@@ -17,8 +17,8 @@ static double from_one(const sl_interconnect *j, double bytes, int to) {
   return j->latency + to * MESSAGE + to * bytes / j->network;
 }
 
-/* One node sends `bytes` to all others, or gets a sum of so many. If it is relayed, that node sends or gets one part
- * for each node, and all nodes exchange their parts. */
+/* One node sends `bytes` to all others, or receives a sum of this size. If the move is relayed, that node sends or
+ * receives one part for each node, and all nodes exchange their parts. */
 static double one_and_all(const sl_interconnect *j, double bytes) {
   const double others = (double)(j->nodes - 1) / j->nodes;
   if (j->nodes <= 2 || bytes < SL_EXCHANGE_RELAYED_BYTES) return from_one(j, bytes, j->nodes - 1);
@@ -34,7 +34,7 @@ double sl_interconnect_seconds(const sl_interconnect *j, const sl_exchange_move 
   if (local > 1) seconds += j->shared_latency;
   switch (move->kind) {
     case SL_EXCHANGE_SUM:
-      /* Each rank reads its part of all ranks' items and writes the sum: for two ranks half of an item each. */
+      /* Each rank reads its part of the other ranks' items and writes its part of the sum into them. */
       if (local > 1) seconds += bytes / j->shared * 2 * (local - 1) / local;
       if (nodes > 1 && move->rank >= 0) seconds += one_and_all(j, bytes);
       if (nodes > 1 && move->rank < 0)

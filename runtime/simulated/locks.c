@@ -10,7 +10,7 @@
 #include <simgrid/mutex.h>
 #include <stdlib.h>
 
-/* A thread that waits lies on its own stack. */
+/* An entry of a queue, on the stack of the thread that waits. */
 typedef struct waiter {
   sg_actor_t actor;
   int woken;
@@ -28,7 +28,7 @@ typedef struct mutex {
 
 static void *allocate(size_t bytes) {
   void *memory = calloc(1, bytes);
-  if (!memory) abort(); /* as SimGrid does; its callers cannot tell */
+  if (!memory) abort(); /* as SimGrid does: these functions cannot return an error */
   return memory;
 }
 
@@ -69,7 +69,7 @@ void sg_mutex_lock(sg_mutex_t which) {
     return;
   }
   enter(&m->waiting, &me);
-  await(&me); /* the thread that leaves hands the mutex over */
+  await(&me); /* the thread that unlocks hands the mutex over */
 }
 
 int sg_mutex_try_lock(sg_mutex_t which) {

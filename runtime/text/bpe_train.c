@@ -1,6 +1,6 @@
-/* Learning a byte-level BPE (Sennrich, Haddow and Birch 2016, algorithm 1). Equal words are counted once. A merge
- * changes only the counts of neighbouring pairs in the words that contain it, so its cost is proportional to its
- * occurrences. Counts in the heap may be outdated; an outdated one is pushed again with the present count. */
+/* Learns a byte-level BPE (Sennrich, Haddow and Birch 2016, algorithm 1). Equal words are counted once. A merge changes
+ * only the counts of neighbouring pairs in the words that contain it, so its cost is proportional to its occurrences.
+ * Counts in the heap may be outdated; an outdated one is pushed again with the present count. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,7 +138,8 @@ static sl_status count_pair(sl_bpe_trainer *r, int32_t first, int32_t second, in
   return SL_OK;
 }
 
-/* The same once the heap exists: pushes pairs before number `known` again if their count rose. */
+/* Counts a pair once the heap exists. If the count of a pair with a number below `known` rose, pushes the pair again.
+ */
 static sl_status recount(sl_bpe_trainer *r, int32_t first, int32_t second, int64_t change, uint32_t word,
                          size_t known) {
   SL_TRY(count_pair(r, first, second, change, word));
@@ -165,7 +166,7 @@ static sl_status count_words(sl_bpe_trainer *r) {
   return SL_OK;
 }
 
-/* Joins each pair of neighbours first, second in a word. */
+/* Replaces each occurrence of the pair (first, second) in a word by `made`. */
 static sl_status join_in(sl_bpe_trainer *r, uint32_t w, int32_t first, int32_t second, int32_t made, size_t known) {
   int32_t *s = r->symbols + r->begin[w];
   const size_t n = r->length[w];
@@ -191,7 +192,7 @@ static sl_status join_in(sl_bpe_trainer *r, uint32_t w, int32_t first, int32_t s
   return SL_OK;
 }
 
-/* The token that joins two others; if another pair already made the same text, its id. */
+/* Finds or adds the token whose text joins those of two tokens; another pair may have made this text already. */
 static sl_status token_of(sl_bpe_trainer *r, int32_t first, int32_t second, uint32_t *made) {
   size_t na, nb;
   const char *a = sl__strings_get(&r->t->names, (size_t)first, &na),

@@ -1,4 +1,5 @@
-/* Hash tables that number byte strings and pairs. Tables are powers of two, at most half full, probed linearly. */
+/* Hash tables that number byte strings and pairs. Their sizes are powers of two; they are at most half full and probed
+ * linearly. */
 #include "runtime/text/numbering.h"
 
 #include <stdlib.h>

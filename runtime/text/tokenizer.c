@@ -29,7 +29,7 @@ int32_t sl_tokenizer_special(const sl_tokenizer *t, sl_special which) {
 
 /* ---- encoding --------------------------------------------------------------------------------------------------- */
 
-static size_t last_character(const char *text, size_t n) { /* its position; n > 0 */
+static size_t last_character(const char *text, size_t n) { /* the position of the last character; n > 0 */
   size_t at = n - 1;
   while (at > 0 && n - at < 4 && ((unsigned char)text[at] & 0xc0) == 0x80) at--;
   return at;

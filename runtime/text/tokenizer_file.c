@@ -14,7 +14,7 @@
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 typedef struct entry {
-  const char *name; /* the JSON's or the text's */
+  const char *name; /* in the JSON or the file's text */
   size_t n;
   json_int_t id;
 } entry;
@@ -120,7 +120,7 @@ static const sl__tokenizer_kind *kind_of(const char *type) {
   return NULL;
 }
 
-/* The tokens' numbers. root: a tokenizer.json, whose added tokens count too; NULL: none. */
+/* Numbers the tokens. root: a tokenizer.json, whose added tokens are numbered, too; NULL: there is none. */
 static sl_status take_vocabulary(const char *path, const char *where, const json_t *root, const json_t *vocab,
                                  sl_tokenizer *t) {
   entries e = {0};

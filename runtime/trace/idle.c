@@ -57,7 +57,7 @@ static const sl_record *latest_before(const finder *f, const sl_record *r) {
   return latest;
 }
 
-/* The latest end of all steps before this one; INT64_MAX: of all steps. */
+/* The record that ended last among the steps before this one; INT64_MAX: among all steps. */
 static const sl_record *last_before(const finder *f, int64_t step) {
   size_t low = 0, high = f->n_ends;
   while (low < high) {
@@ -118,7 +118,7 @@ static void wait_for(finder *f, int worker, const sl_record *next, const sl_reco
 }
 
 static void explain(finder *f, int worker, const sl_record *next, int64_t from, int64_t to) {
-  /* Latest pieces first, as the chains give them. */
+  /* The chains of causes give the latest pieces first; the loop at the end reverses them. */
   const size_t first = f->n_idle;
   int64_t submit = to;
   if (next) {

@@ -14,7 +14,7 @@ typedef struct event {
 static int by_start(const void *a, const void *b) {
   const event *x = a, *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  return (int)x->kind - (int)y->kind; /* at equal times, the exchange comes before those that wait for it */
+  return (int)x->kind - (int)y->kind; /* at equal times, the exchange comes before the waits for it */
 }
 
 static void put(event *events, size_t *n, event e, int64_t from, int64_t to) {
@@ -32,7 +32,7 @@ static int64_t beyond(int64_t *reach, const event *e) {
   return e->to - from;
 }
 
-/* One step's events, sorted by start. */
+/* Adds the times of one step. Its events are sorted by start. */
 static void add_step(const event *e, size_t n, int workers, sl_overlap *o) {
   int64_t any = INT64_MIN, gradient = INT64_MIN, first = INT64_MAX, last = INT64_MIN;
   int64_t under_way = 0, gradients = 0, waited = 0;

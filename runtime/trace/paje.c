@@ -39,13 +39,13 @@ static void put_string(sl__writer *w, const char *text) {
 /* State of a worker or lane from `time` on: an operation, a cause of idle time, or (lanes) nothing. */
 typedef struct change {
   int64_t time;
-  int rank;  /* place in the list */
+  int rank;  /* index in the list of ranks */
   char what; /* 'W', 'L' lane, 'I' loader's thread */
   int number;
   const char *value, *layer;
   int64_t step;
   int node;
-  size_t order; /* rank among changes at the same time */
+  size_t order; /* decides between changes at the same time */
 } change;
 
 static int by_time(const void *a, const void *b) {
@@ -59,8 +59,8 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Exchanges and batches read may overlap, but states of one container may not: each goes into the first free row.
- * `end` has room for n ends of rows; returns the number of rows. */
+/* Exchanges may overlap, and so may reads of batches, but states of one container may not: each goes into the first
+ * free row. `end` has room for n ends of rows; returns the number of rows. */
 static int rows_of(const sl__trace_rank *rank, int kind, const sl_record **order, int64_t *end, int *row, size_t *n) {
   int rows = 0;
   *n = 0;

@@ -1,4 +1,4 @@
-/* What the writers of trace formats share: buffered output, and which records a trace shows. */
+/* Parts that the writers of trace formats share: buffered output, and the choice of records. */
 #include "runtime/trace/parts.h"
 
 #include <stdarg.h>

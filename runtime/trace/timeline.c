@@ -120,7 +120,8 @@ int sl_timeline_is_name(const char *name) { return rank_of(name) >= 0; }
 /* --- columns -------------------------------------------------------------------------------------------------------
  */
 
-/* Where a column's numbers lie in memory: at base, one struct apart; texts as indices into the list. */
+/* A column's numbers in memory: one every `stride` bytes, from base on. Texts are stored as indices into the list of
+ * texts. */
 typedef enum { LONG, INT, SHORT, REAL, TEXT } column_kind;
 typedef struct column {
   const char *name;
@@ -303,7 +304,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   }
   if (t->pipe && !t->pass_kinds) t->pass_kinds = 2; /* a file of an earlier version: all orders had two kinds then */
   t->lost = (uint64_t)lost;
-  size_t room = 1; /* copied, as sl_timeline_text does */
+  size_t room = 1; /* a power of two, as sl_timeline_text expects */
   while (room < json_array_size(texts)) room *= 2;
   t->text = calloc(room, sizeof *t->text);
   json_array_foreach(texts, i, item) {
@@ -401,7 +402,7 @@ static int records_fit(const sl_timeline *t) {
   return fit;
 }
 
-/* What computes with timelines relies on these checks. */
+/* Code that computes with timelines relies on these checks. */
 static sl_status check(const char *path, const sl_timeline *t, int n_before) {
   if (!facts_fit(t)) return sl_fail(SL_EFORMAT, "%s: a fact, a worker's sum or a clock is out of range", path);
   if (!graph_fits(t, n_before)) return sl_fail(SL_EFORMAT, "%s: its graph is not valid", path);
