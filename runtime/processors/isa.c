@@ -17,7 +17,8 @@
 #define BASELINE "base"
 #endif
 static const char *const names[SL_ISA_COUNT] = {BASELINE, "avx2", "avx512"};
-static const char *const fused[] = {"avx2", "avx512", "neon"}; /* on all CPUs: sets with fused multiply-adds */
+/* Instruction sets, of all CPUs, with fused multiply-adds. */
+static const char *const fused[] = {"avx2", "avx512", "neon"};
 static int current = -1;
 
 const char *sl_isa_name(sl_isa isa) { return (unsigned)isa < SL_ISA_COUNT ? names[isa] : "unknown"; }

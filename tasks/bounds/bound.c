@@ -103,7 +103,7 @@ static sl_status find_edges(const sl_bound_problem *p, edges *e) {
   return SL_OK;
 }
 
-/* Time of a copy between workers of two kinds. Two workers of one kind may be the same. */
+/* Time of a copy between workers of two kinds. 0 if both are devices, since they may be the same device. */
 static double crossing(const sl_bound_problem *p, int from, int to, double bytes) {
   const sl_bound_copies *c = p->copies;
   return c && bytes > 0 && c->device[from] != c->device[to] ? c->latency + bytes / c->link : 0;
@@ -292,7 +292,8 @@ static void put_side(program *m, int kind, int side, int first, double tasks, do
     if (m->p->copies->device[w] == side) put(m, first + kind * W + w, times * tasks);
 }
 
-/* Variables: T in column 1, then x_kw (parts of each kind's tasks), then for each path y_kw (parts of the path's). */
+/* Variables: T in column 1; then x_kw, the share of kind k's tasks that workers of kind w run; then, for each path,
+ * y_kw, the same share of the path's tasks. */
 static void fill_work(program *m, const sums *paths, int n_paths) {
   const sl_bound_problem *p = m->p;
   const int K = p->n_kinds, W = p->n_worker_kinds, each = K * W;
@@ -323,8 +324,8 @@ static void fill_work(program *m, const sums *paths, int n_paths) {
     }
 }
 
-/* Variables from column `first` on: for each stretch of each path the steps that cross to devices, and those that cross
- * to the host. Then sum_kw c_k t_kw y_kw + their copies <= T. */
+/* Variables from column `first` on: for each stretch of each path, the number of its steps that cross to devices, then
+ * of those that cross to the host. Each path adds a row: sum_kw c_k t_kw y_kw + the time of these copies <= T. */
 static void fill_paths(program *m, const sums *paths, int n_paths, int first) {
   const sl_bound_problem *p = m->p;
   const int W = p->n_worker_kinds, each = p->n_kinds * W;
@@ -349,7 +350,8 @@ static void fill_paths(program *m, const sums *paths, int n_paths, int first) {
   }
 }
 
-/* Variables from column `first` on: for each class of values the number that crosses to the host, then to devices. */
+/* Variables from column `first` on: for each class of values, the number that cross to the host; then, for each class,
+ * the number that cross to devices. */
 static void fill_links(program *m, int first) {
   const sl_crossings *c = m->crossings;
   const sl_bound_copies *copies = m->p->copies;

@@ -15,8 +15,8 @@ typedef struct pass {
   int n_values;    /* before the pass */
   int *made;       /* [n_values] the node that makes a value; NONE */
   int *readers;    /* [n_values] how often nodes read it */
-  char *inner;     /* [nodes before the pass] 1: adds up the sums of several ranks, for another sum */
-  char *divided;   /* [the same] 1: the last addition of a sum that parts replace */
+  char *inner;     /* [nodes before the pass] 1: adds sums of several ranks, below the last addition */
+  char *divided;   /* [nodes before the pass] 1: the last addition of a tree that parts replace */
   sl_node **order; /* the nodes in their new order */
   int n, room;
 } pass;
@@ -52,7 +52,7 @@ static int is_worth(const pass *p, const sl_node *node) {
          sl_shape_row(&v->shape) >= p->least;
 }
 
-/* Marks the nodes of the tree behind an addend that add up the sums of several ranks. */
+/* Marks the nodes of an addend's tree that add sums of several ranks. */
 static void mark(pass *p, sl_value addend) {
   const int i = p->made[addend];
   const sl_node *node = p->g->node[i];
@@ -111,7 +111,8 @@ static sl_value part_of(pass *p, const sl_node *sum, sl_value whole, int rank) {
   sl_node *node = p->g->node[p->made[whole]];
   if (!p->inner[p->made[whole]]) return add_node(p, p->g->part, sum, node->fold, attr, &whole, 1);
   if (rank + 1 < p->ranks) return add_parts(p, sum, node, both, rank);
-  /* All others have read the node's inputs; it becomes the addition of the last part. */
+  /* All other parts have been taken from the node's inputs, so the node itself becomes the addition of the last part.
+   */
   for (int k = 0; k < 2; k++) both[k] = part_of(p, sum, node->in[k], rank);
   if (sl_graph_status(p->g) != SL_OK) return SL_NONE;
   memcpy(node->in, both, sizeof both);

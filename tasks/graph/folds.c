@@ -1,4 +1,4 @@
-/* The folding pass: finds the runs of nodes between two products and writes each of them once for every fold. */
+/* The folding pass: finds stretches of nodes between two products and writes each stretch once for every fold. */
 #include "tasks/graph/folds.h"
 
 #include <stddef.h>
@@ -18,17 +18,17 @@ enum {
 /* The nodes from one product to the next one. */
 typedef struct stretch {
   int node[LONGEST], n;
-  int64_t outer, units; /* the features between them are [outer][units][rest] for the first product */
+  int64_t outer, units; /* the first product's features: [outer][units][rest]; the last one's inputs: [units][rest] */
 } stretch;
 
 typedef struct pass {
   const sl_graph *from;
   sl_graph *to;
   sl_value *now;    /* [values] the value in `to`; SL_NONE */
-  int *readers;     /* [values] how often nodes read it and the caller's list names it */
+  int *readers;     /* [values] how often nodes read it, plus how often the caller's list names it */
   int *reader;      /* [values] the last node that reads it */
   char *inside;     /* [nodes] 1: in a stretch, and not its last node */
-  int by_sequence;  /* 1: divides what lies between stretches along the sequence */
+  int by_sequence;  /* 1: divides nodes between stretches along the sequence */
   sl_value **parts; /* [values] its parts along the sequence in `to`, [folds]; NULL: none */
   int head;         /* the node whose outputs are divided by classes; NONE */
   sl_value *logits; /* [folds] its outputs in `to` */
@@ -79,7 +79,7 @@ static void begin_whole(pass *p) {
   memset(p->to->segment, 0, sizeof p->to->segment);
 }
 
-/* The value whose parts are given. */
+/* Joins the parts of v to a whole value. */
 static sl_value joined(pass *p, sl_value v) {
   const sl_node *maker = p->from->node[p->from->value[v]->producer];
   const sl_run fold = p->to->fold;
@@ -122,7 +122,7 @@ static int has_positions(const pass *p, sl_value v) {
   return info->scope == SL_SCOPE_SAMPLE && info->shape.ndim > 2 && info->shape.dim[1] >= p->to->folds;
 }
 
-/* Whether each fold computes its part of the positions: some input is divided so. */
+/* Whether each fold computes the node for its part of the positions: an input must be divided in this way. */
 static int is_along(const pass *p, const sl_node *node) {
   int divided = 0;
   if (!p->by_sequence || !node->op->along || node->n_in > MOST_INPUTS || node->op->attr_bytes > MOST_ATTR) return 0;
@@ -140,7 +140,7 @@ static sl_value *new_parts(pass *p, sl_value v) {
   return p->parts[v];
 }
 
-/* The parts of a value that is whole. */
+/* Cuts a whole value into parts along the sequence. */
 static void divide(pass *p, const sl_node *reader, sl_value v) {
   if (p->parts[v] || !new_parts(p, v)) return;
   for (int f = 0; f < p->to->folds; f++) {
@@ -227,7 +227,8 @@ static sl_value write_fold(pass *p, const stretch *s, int fold) {
   return v;
 }
 
-/* here: all nodes of the tree compute the graph's current fold. */
+/* Adds up values [from, to) by a tree. here: all its nodes belong to the graph's current fold; else each belongs to the
+ * folds that it adds. */
 static sl_value tree_of(sl_graph *g, const sl_operation *op, const char *name, const sl_value *value, int from, int to,
                         int here) {
   const int n = to - from;

@@ -57,8 +57,8 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
   *total = sl_graph_add1(graph, graph->add, node->name, NULL, (sl_value[]){*total, more}, 2);
 }
 
-/* Gradients that come one after another, from the last one down to number 0: of the folds of a stretch to a value that
- * they all read, or of the parts of a value. */
+/* Gradients that come one after another, from the last number down to 0: the gradients that the folds of a stretch give
+ * to a value that they all read, or the gradients of a value's parts. */
 typedef struct shared {
   sl_value of, fold[SL_MAX_FOLDS];
   int left; /* number of gradients that are missing; 0: not in use */
@@ -68,7 +68,7 @@ enum { OPEN = 4 }; /* values whose gradients are collected at the same time: a n
 
 typedef struct collection {
   shared open[OPEN];
-  uint64_t *readers;               /* [values] parameters: the folds with forward nodes that read it (bit f) */
+  uint64_t *readers;               /* [values] bit f: forward nodes of fold f read it; needed for parameters */
   sl_value part[SL_MAX_FOLDS], of; /* the parts that were joined last, and the gradient that they make */
   shared *late;                    /* [n_late] collected gradients of parameters */
   int n_late;
@@ -84,7 +84,7 @@ static int is_shared(const sl_graph *graph, const collection *c, const sl_node *
   return made.to - made.from > 1;
 }
 
-/* Notes gradient number `at` of v. Returns what has been collected if it was the last one; else NULL. */
+/* Adds gradient number `at` of v to its collection. Returns the collection if it is complete, else NULL. */
 static const shared *collect(sl_graph *graph, const sl_node *node, sl_value v, int at, sl_value gradient,
                              collection *c) {
   shared *s = NULL;
@@ -101,8 +101,8 @@ static const shared *collect(sl_graph *graph, const sl_node *node, sl_value v, i
   return --s->left ? NULL : s;
 }
 
-/* A node that takes part number `part` of its input. Once the gradients of all parts are there, sets *din to the
- * input's gradient: all joined, once for all values that were divided alike. */
+/* Handles a node that takes one part of its input. Once the gradients of all parts are there, sets *din to the gradient
+ * of the input, their join; before, to SL_NONE. Values whose parts have the same gradients share one join. */
 static void join_parts(sl_graph *graph, const sl_node *node, sl_value dout, collection *c, sl_value *din) {
   const shared *s = collect(graph, node, node->in[0], ((const int *)node->attr)[0], dout, c);
   *din = SL_NONE;
@@ -115,10 +115,10 @@ static void join_parts(sl_graph *graph, const sl_node *node, sl_value dout, coll
   *din = c->of;
 }
 
-/* Collects din[k], the gradient that one fold gives to input k. With that of fold 0, din[k] becomes the sum of all;
- * before, SL_NONE. If the input was joined from parts, each part gets its part of the sum, and din[k] is SL_NONE. The
- * gradients of a parameter are added up behind all backward nodes (add_late): they are complete after the last sample,
- * so ranks send them after all others. */
+/* Collects din[k], the gradient that one fold gives to input k. Fold 0 comes last: then din[k] becomes the sum over all
+ * folds; before, SL_NONE. If the input was joined from parts, each part gets its part of the sum, and din[k] is
+ * SL_NONE. The gradients of a parameter are added up behind all backward nodes (add_late): they are complete after the
+ * last sample, so ranks send them after all others. */
 static void add_shared(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k, sl_value *din,
                        collection *c) {
   const shared *s = collect(graph, node, node->in[k], node->fold.from, din[k], c);

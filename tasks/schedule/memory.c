@@ -11,7 +11,7 @@ typedef struct group {
   double start, end;         /* predicted first write, last use */
   int writer;                /* node of the first write */
   int first_turn, last_turn; /* turns of the first write and the last use */
-  int received;              /* a message of another stage is its first write */
+  int received;              /* its first write is a message from another stage */
   int memory;                /* where it is first written: 0 is the host's, others are those of GPUs */
   int keep;
 } group;
@@ -100,12 +100,12 @@ typedef struct slot {
   int n, capacity;
 } slot;
 
-/* The turn in which a node has ended. A message ends when another stage has received it, in its next slot. */
+/* The turn in which a node ends. A message that is sent ends in the next turn, when another stage has received it. */
 static int last_turn_of(const sl_node *node) { return node->turn + (node->message == SL_MESSAGE_SENT); }
 
 /* Whether b may follow a in a slot: a's last use ends well before b's first write, or in an earlier turn. A buffer that
  * receives a message must be free before the turn of its readers begins: otherwise stages that wait for each other's
- * messages in one slot could deadlock. */
+ * messages in one slot of the timetable could deadlock. */
 static int gives_way(const group *a, const group *b, double slack) {
   if (a->last_turn > b->first_turn || (b->received && a->last_turn == b->first_turn)) return 0;
   return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;

@@ -18,7 +18,7 @@ typedef enum event_kind {
 
 typedef struct event {
   double time;
-  long order; /* of events at the same time: in which they were added */
+  long order; /* number in the order of adding, which decides between events at the same time */
   event_kind kind;
   int rank, at;
 } event;
@@ -66,7 +66,7 @@ typedef struct message {
   int sent, taken; /* nodes of these */
   double seconds;
   int waits;   /* how many of its two nodes, `sent` and `taken`, are not ready */
-  long waited; /* when both are: number in the order in which messages become ready */
+  long waited; /* number in the order in which messages become ready */
 } message;
 
 /* Exchanges that run one after another. at: numbers of messages or, in the lane of a rank's sums, indices into the
@@ -83,7 +83,7 @@ typedef struct port {
   int n, busy;
 } port;
 
-/* The last copy of the outputs of the node that ends to a memory. */
+/* The last copy, to one memory, of outputs of the node that ends now. */
 typedef struct arrival {
   double bytes, time;
 } arrival;
@@ -104,7 +104,7 @@ typedef struct member {
   int queues, changed; /* changed: tasks or workers have become free */
   lane sums;
   port sends, receives;
-  double *link;  /* [2 * gpus] when the link from a GPU, and the one to it, are free */
+  double *link;  /* [2 * gpus] when the link from each GPU, and the link to it, are free */
   arrival *came; /* [1 + gpus] for each memory */
 } member;
 
@@ -120,7 +120,6 @@ typedef struct joint {
   sl_mesh_schedule *result;
 } joint;
 
-/* The node of a rank's step graph. */
 static const sl_node *node_of(const joint *j, int rank, int node) { return j->rank[rank].given->step->node[node]; }
 
 /* The memory in which a node works: 0: the host's; i: that of GPU i - 1. */
@@ -136,7 +135,7 @@ static double moved(member *m, int memory, int to_gpu, double from, double secon
   return *until = fmax(from, *until) + seconds;
 }
 
-/* The time at which the values that node b reads of node a, which ends now, are in b's memory. */
+/* The time at which the values that node b reads from node a, which ends now, are in b's memory. */
 static double arrives(const joint *j, int r, int a, int b) {
   member *m = &j->rank[r];
   const sl_mesh_rank *given = m->given;
@@ -251,7 +250,7 @@ static sl_status pair_up(joint *j, int a, int b) {
   return SL_OK;
 }
 
-/* Each exchange node of a rank is listed once, with a rank of the mesh if it is a message. */
+/* Checks that each exchange node of a rank is listed once, and each message with another rank of the mesh. */
 static sl_status check_list(const joint *j, int r) {
   const sl_mesh_rank *given = j->rank[r].given;
   const int nodes = given->step->n_nodes;
@@ -322,7 +321,7 @@ static sl_status move_on(joint *j, lane *l) {
   return add_event(&j->events, j->now + m->seconds, MESSAGE_ENDS, m->from, l->at[l->next]);
 }
 
-/* Begins, of the messages that wait for a port, the one that has been ready longest. */
+/* Of the messages that wait for a port, begins the one that has been ready longest. */
 static sl_status serve(joint *j, const port *p) {
   lane *first = NULL;
   long waited = 0;
@@ -344,7 +343,7 @@ static sl_status sum_on(joint *j, int r) {
   return add_event(&j->events, j->now + x->seconds, SUM_ENDS, r, x->node);
 }
 
-/* A node has all that it waits for. */
+/* Queues a task that waits for nothing any more, or begins an exchange if its lane is free. */
 static sl_status become_ready(joint *j, int r, int node) {
   member *m = &j->rank[r];
   if (m->message[node] != NONE) {
@@ -389,7 +388,7 @@ static sl_status handle(joint *j, const event *e) {
       const message one = j->message[e->at];
       lane *l = &j->lane[one.from * j->n + one.to];
       l->busy = j->rank[one.from].sends.busy = j->rank[one.to].receives.busy = 0, l->next++;
-      SL_TRY(serve(j, &j->rank[one.from].sends)); /* those that wait come before those that become ready now */
+      SL_TRY(serve(j, &j->rank[one.from].sends)); /* waiting messages come before those that become ready now */
       SL_TRY(serve(j, &j->rank[one.to].receives));
       SL_TRY(end(j, one.from, one.sent));
       return end(j, one.to, one.taken);
@@ -494,7 +493,7 @@ static sl_status divide_idle(joint *j, int r) {
   for (int k = 0; k < given->exchanges; k++) {
     const sl_mesh_exchange *x = &given->exchange[k];
     const int number = j->rank[r].message[x->node];
-    if (number != NONE && j->message[number].from == r) continue; /* it waits for none that it sends */
+    if (number != NONE && j->message[number].from == r) continue; /* a rank does not wait for a message that it sends */
     all[n++] = (span){share->start[x->node],
                       share->start[x->node] + (number == NONE ? x->seconds : j->message[number].seconds)};
   }

@@ -1,4 +1,4 @@
-/* A heap of nodes, the nodes that wait for a node, and the bytes that they read of it. */
+/* A heap of nodes, the nodes that wait for each node, and the bytes that one node reads from another. */
 #include "tasks/schedule/prediction.h"
 
 #include <stdlib.h>

@@ -171,7 +171,7 @@ static sl_status push_pair(planner *p, int before, int after) {
 
 static int node_of(const planner *p, int own) { return p->s->order[p->own[own]]; }
 
-/* Bytes of the buffers that the GPU's tasks from ... to touch; sets in[b] = stamp for them. */
+/* Bytes of the buffers that the GPU's tasks number `from` to `to` touch; sets in[b] = stamp for these buffers. */
 static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
   size_t bytes = 0;
   for (int k = p->from[from]; k < p->from[to + 1]; k++)
@@ -292,7 +292,7 @@ static int by_after(const void *a, const void *b) {
 
 /* ---- lower bounds ------------------------------------------------------------------------------------------------ */
 
-/* A gap between two uses: up to `bytes` bytes may be absent from the memory at all places from ... to, at the cost of
+/* A gap between two uses: up to `bytes` bytes may be absent from the memory at places `from` to `to`, at the cost of
  * copying them. */
 typedef struct span {
   int from, to;
@@ -333,7 +333,7 @@ static double cover(span *list, int n, const double *need, int places_n) {
   return sum;
 }
 
-/* Adds bytes to the places from ... to, as differences that are summed later. */
+/* Adds bytes to places `from` to `to`, as differences that are summed later. */
 static void add(double *of, int from, int to, double bytes) { of[from] += bytes, of[to + 1] -= bytes; }
 
 /* Lower bounds on the bytes copied in and out in each step. Data that do not fit must be absent between uses; the

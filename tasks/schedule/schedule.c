@@ -147,10 +147,11 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
 /* Whether the node adds partial sums of two leaves; it may run during the next micro-batch. */
 static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
 
-/* Makes the first tasks of a turn wait for the last tasks of the one before, except sums over leaves and messages. */
+/* Makes the first tasks of a turn wait for the last tasks of the turn before, except sums over leaves and messages. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   if (g->turns <= 1) return SL_OK;
-  char *follows = calloc((size_t)s->n + 1, 1), *leads = calloc((size_t)s->n + 1, 1); /* another task of its turn */
+  /* Whether a task follows another task of its turn, and whether it leads to one. */
+  char *follows = calloc((size_t)s->n + 1, 1), *leads = calloc((size_t)s->n + 1, 1);
   pairs list = {0};
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
