@@ -13,7 +13,8 @@ SL_KERNEL_DECLARE(gelu_grad);
 
 #ifdef SL_STORE_BF16
 enum { NUMBERS = 1 << 16, FORMS = 2 };
-static sl_bf16 result[FORMS][NUMBERS + 1]; /* the last one is read with its neighbour, and not used */
+/* One element more: a 32-bit gather of the last number also reads the element after it. */
+static sl_bf16 result[FORMS][NUMBERS + 1];
 static float slope[FORMS][NUMBERS];
 
 static void fill(int form) {

@@ -4,7 +4,7 @@
 
 static size_t sample_bytes(const sl_array *a) { return (size_t)sl_shape_row(&a->shape) * sl_dtype_bytes(a->dtype); }
 
-/* Copies `width` bytes of each sample, from byte `first` of a sample of `from` to byte `at` of one of `to`. */
+/* Copies `width` bytes of each sample, from byte `first` of a sample of `from` to byte `at` of a sample of `to`. */
 static sl_status copy(const sl_array *to, size_t at, const sl_array *from, size_t first, size_t width, sl_cuda *cuda,
                       const char *operation) {
   const size_t samples = (size_t)to->shape.dim[0];

@@ -2,7 +2,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* Mean and deviation of each of C channels. */
+/* Scale and shift of each of C channels: y = x scale + shift. */
 struct affine {
   int C;
   float scale[SL_MAX_CHANNELS], shift[SL_MAX_CHANNELS];

@@ -223,7 +223,7 @@ typedef int32_t lanes __attribute__((vector_size(SL_LANES * 4)));
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (lanes){__VA_ARGS__})
 #endif
 
-/* Rows in, columns out: pairs of elements, pairs of pairs (both within 128 bits), then 128-bit quarters. */
+/* Transposes a square: exchanges elements, then pairs of elements (both within 128 bits), then 128-bit quarters. */
 static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
   sl_vec t[SL_LANES];
 #if SL_LANES == 16

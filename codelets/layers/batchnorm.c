@@ -290,7 +290,7 @@ sl_status SL_KERNEL(bn_infer)(const sl_call *c) {
   return SL_OK;
 }
 
-/* [mean, scale, beta, mean of dy, mean of dy xhat times rstd]. */
+/* The constants of the channels: [mean, scale, beta, mean of dy, mean of dy xhat times rstd]. */
 static inline __attribute__((always_inline)) void dx_of(const sl_call *c, const int masked, int64_t tile) {
   const int64_t C = channels(&c->out[0]);
   const float *mean = c->team->scratch[0], *scale = mean + C, *beta = scale + C, *a = beta + C, *b = a + C;

@@ -4,7 +4,7 @@
  *   p = p - lr |p| / |u| u,   the ratio 1 where one of the norms is 0,
  * as two operations. lamb_moments updates m and v, and gives the sums of squares of p and u for each row. lamb adds
  * these sums by the tree of clip.c, however the plan cuts the rows into blocks, and updates p. u is never stored: lamb
- * recomputes u, which costs no more memory traffic than reading u would. */
+ * recomputes u, which costs no more memory traffic than writing and reading u would. */
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
 #include "codelets/optimizers/formulas.h"

@@ -1,5 +1,5 @@
 /* lamb on a GPU; computes the same as lamb.c. The tree that splits n at the largest power of two below it equals adding
- * neighbours level by level, where an odd last element passes to the next level unchanged; one block does it. */
+ * neighbours level by level, where an odd last element passes to the next level unchanged. One block adds them. */
 #include "codelets/kernels/cuda.h"
 #include "codelets/optimizers/formulas.h"
 

@@ -32,8 +32,8 @@ enum {
   LINE = 64 / sizeof(sl_real), /* elements of a cache line */
   /* These decide bits: */
   KEYS = 128,         /* keys of a tile of the forward pass */
-  GRAD_KEYS = 128,    /* keys of a tile of the backward pass, */
-  GRAD_QUERIES = 128, /* where queries are cut into tiles too: the length of a chain in dk and dv */
+  GRAD_KEYS = 128,    /* keys of a tile of the backward pass */
+  GRAD_QUERIES = 128, /* queries of a tile of the backward pass: the length of a chain in dk and dv */
 };
 
 /* Layout of a thread's scratch memory, in floats. A row holds the d elements of a token, padded with zeros to dp; rows
@@ -452,7 +452,7 @@ static void backward(void *arg, int64_t tile, int thread) {
       for (int64_t g = 0; g < key_strips; g++) {
         const int64_t r = sl_walk_strip(j->walk, keys, g), rows = sl_walk_strip(j->walk, keys, g + 1) - r;
         const int64_t sees = j->causal ? sl_max64(0, k0 + r - q0) : 0, /* first query that sees one of these keys */
-            whole = j->walk.blocks ? SL_BLOCK : 1,                     /* groups that the sum cannot begin between */
+            whole = j->walk.blocks ? SL_BLOCK : 1, /* the sum begins at a multiple of so many groups */
             first = sees / (whole * j->walk.group) * whole * j->walk.steps,
                       steps = sl_walk_steps(j->walk, queries) - first, line = (sl_walk_steps(j->walk, q0) + first) * dp;
         if (sees >= queries) continue;

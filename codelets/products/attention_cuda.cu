@@ -17,8 +17,8 @@
 
 namespace {
 constexpr int OWN = 64, OTHER = 128;
-constexpr int DEPTH = 16;              /* elements of the rows in shared memory at once for scores, */
-constexpr int ROWS = 32, COLUMNS = 64; /* rows and columns for sums of rows */
+constexpr int DEPTH = 16;              /* elements of each row in shared memory at once, for scores */
+constexpr int ROWS = 32, COLUMNS = 64; /* rows and columns in shared memory at once, for sums of rows */
 constexpr int ACROSS = 16;             /* threads are ACROSS x ACROSS, each with 4 x 4 elements or twice that */
 constexpr int OWN_ROW = OWN + 4, OTHER_ROW = OTHER + 4, COLUMNS_ROW = COLUMNS + 4;
 static_assert(ACROSS * ACROSS == SL_CUDA_THREADS && 4 * ACROSS == OWN && 8 * ACROSS == OTHER && OWN == COLUMNS, "");
@@ -482,7 +482,7 @@ struct softmax_rows : score_rows {
     }
   }
 };
-/* p = softmax(scale s) from the log-sum-exp, and ds, the derivative by scale s, from that by p. */
+/* p = softmax(scale s) from the log-sum-exp; ds, the derivative by scale s, from dscores, the derivative by p. */
 template <class T>
 struct derivative_rows : score_rows {
   const float *s, *dscores, *lse, *D; /* D: of the rows [head - first][T] */

@@ -9,7 +9,7 @@
 /* All of these sizes decide bits. */
 enum {
   STRIP = 256,       /* output pixels of conv2d that are gathered at once */
-  DEPTH = 1024,      /* numbers gathered at once for an output pixel, at most, but at least one tap */
+  DEPTH = 1024,      /* most numbers gathered at once for an output pixel, but at least one tap */
   LONG_STRIP = 1024, /* output pixels at once of conv2d_dx and conv2d_dw */
   CHANNELS = 128     /* channels of a tile of conv2d_dx and conv2d_dw */
 };

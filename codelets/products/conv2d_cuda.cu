@@ -92,8 +92,8 @@ __device__ inline void four_at(bool valid, const T *p, float *to) {
 }
 
 /* A factor F whose k counts taps and channels. F::place(line, position, &address) finds the number at a position and
- * returns whether there is one. F::address_step(): from its address to that of the number eight channels on. wide: four
- * channels can be read at once, from a channel that is a multiple of 4 on. */
+ * returns whether there is one. F::address_step(): the distance from its address to the address of the number eight
+ * channels on. wide: four channels can be read at once, from a channel that is a multiple of 4 on. */
 template <class F, class T, class L>
 struct by_tap {
   static constexpr bool PLAIN = false;
@@ -223,7 +223,8 @@ struct pixel_blocks {
   __device__ int64_t numbers(int i) const { return length(i); }
 };
 /* Position in a walk over the pixels of a block: an image, and its row and column in the block's [first_row, end_row)
- * and [first_column, end_column). Columns from `zero` on are zeros that complete pairs. `from` is of the factor. */
+ * and [first_column, end_column). Columns from `zero` on are zeros that complete pairs. `from` is an address in the
+ * factor. */
 template <class T>
 struct pixel_position {
   int64_t image;
@@ -268,7 +269,7 @@ struct by_pixel {
     ((const F *)this)->find(l, at);
   }
 };
-/* Element (filter, pixel) of conv2d_dw: dy [pixels, O]; `from` is the pixel's. */
+/* Element (filter, pixel) of conv2d_dw: dy [pixels, O]; `from` is the address of the pixel. */
 template <bool WIDE, class T>
 struct filters_by_pixel : by_pixel<filters_by_pixel<WIDE, T>, T, const T *> {
   const T *p;

@@ -16,7 +16,7 @@ enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST };
 typedef struct dw_job {
   const sl_call *c;
   view v;
-  int64_t kernel, O, width; /* all filters; of a tile */
+  int64_t kernel, O, width; /* O: all filters; width: filters of a tile */
 } dw_job;
 
 /* Scratch memory of a thread, in floats. */
@@ -256,7 +256,7 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
-/* CUDA: the parts of the products, then those of the bias's sums, in the same memory. */
+/* CUDA: the parts of the products, then the parts of the bias's sums, in the same memory. */
 static size_t scratch_dw_cuda(const sl_call *c) {
   const view v = view_forward(c, &c->in[1], 1, NULL);
   const int64_t n = c->out[0].shape.dim[0];
@@ -265,7 +265,7 @@ static size_t scratch_dw_cuda(const sl_call *c) {
   return products > sums ? products : sums;
 }
 
-/* The fast kernels: what conv2d_sizes.h says, then the parts of the bias's sums, in the same memory. */
+/* The fast kernels: the arrays of conv2d_sizes.h, then the parts of the bias's sums, in the same memory. */
 static size_t scratch_dw_fast(const sl_call *c) {
   const view v = view_forward(c, &c->in[1], 1, NULL);
   const size_t matrix = fast_bytes(c, &v, 0);

@@ -20,7 +20,7 @@ typedef struct job {
   const sl_real *x, *dy;
   int64_t C, O;                  /* channels; filters of dy */
   int64_t images, height, width; /* of x */
-  int64_t lines, each, outputs;  /* lines of an image, and outputs of a line; of all lines */
+  int64_t lines, each, outputs;  /* lines of an image; outputs of a line; all outputs */
   int32_t at[SL_CONV2D_CHUNK];
 } job;
 
@@ -80,8 +80,8 @@ static inline const sl_real *numbers_of(const sl_real *row, int64_t all, int64_t
   return spare;
 }
 
-/* Packs a panel of x for row r of taps: for each pair of outputs, numbers [k, k + n) of those that are multiplied with
- * the pair. */
+/* Packs a panel of x for row r of taps: for each pair of outputs, numbers [k, k + n) among the numbers of x that are
+ * multiplied with the pair. */
 static void pack_panel(const job *j, const chunk *q, int64_t r, int64_t k, int64_t n, float *to) {
   const int64_t step = (int64_t)j->attr->stride * j->C, all = j->width * j->C;
   sl_real spare[2][PANEL];

@@ -30,7 +30,7 @@ static job job_of(const sl_call *c, sl_blocks_layout l, int64_t K, int64_t N) {
 }
 static float *own(const job *j, int thread) { return sl_own_scratch(j->c, thread, sl_float_bytes(j->l.shared)); }
 
-/* A strip of `rows` rows of a matrix, numbers [first, first + n) of each. */
+/* A strip of a matrix: n numbers of each of `rows` rows, which lie `row` numbers apart. */
 typedef struct strip {
   const sl_real *data;
   int64_t row, rows, n;
@@ -110,7 +110,7 @@ static void turn_back(const job *j, int64_t feature, int64_t n, const float *pai
   }
 }
 
-/* The features [n, n + rows) of a part of W, pairs [k, k + DEPTH) of each, are a strip. */
+/* The strip of features [n, to) of a part of W, STRIP at most: pairs [k, k + DEPTH) of each. */
 static strip weights_at(const job *j, const sl_array *w, int64_t n, int64_t to, int64_t k) {
   return (strip){(const sl_real *)w->data + (n - w->row0) * j->K + 2 * k, j->K, sl_min64(STRIP, to - n),
                  sl_min64(2 * DEPTH, j->K - 2 * k)};
@@ -221,7 +221,7 @@ static void turn_rows(const job *j, const sl_real *dy, int64_t width, float *lin
 }
 
 static void weight_gradient(void *arg, int64_t tile, int thread) {
-  enum { GROUP = 8, PIECE = DEPTH }; /* panels of x for one strip of dy: they stay in the L2 cache; pairs */
+  enum { GROUP = 8, PIECE = DEPTH }; /* GROUP panels of x for a strip of dy stay in the L2 cache; PIECE: pairs */
   const job *j = arg;
   const sl_call *c = j->c;
   const sl_range features = sl_tile_range(tile, j->l.width, c->out[0].shape.dim[0]);

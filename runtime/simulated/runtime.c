@@ -65,7 +65,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runti
   set("STARPU_HETEROPRIO_USE_AUTO_CALIBRATION", "0");
   /* runtime/machine/start_starpu.c says why. */
   set("STARPU_MINIMUM_CLEAN_BUFFERS", "0"), set("STARPU_TARGET_CLEAN_BUFFERS", "0");
-  /* What a task costs beside its kernel is part of its time here, so StarPU must not add it. */
+  /* A task's simulated time includes its costs beside the kernel, so StarPU must not add them. */
   set("STARPU_SIMGRID_FETCHING_INPUT_COST", "0"), set("STARPU_SIMGRID_SCHED_COST", "0");
   set("STARPU_SIMGRID_TASK_SUBMIT_COST", "0"), set("STARPU_SIMGRID_TASK_PUSH_COST", "0");
   if (options->gpu_memory > 0) {

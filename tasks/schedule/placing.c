@@ -11,7 +11,8 @@ void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, co
   const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
   /* Probability that two workers of random kinds have different memories: CPUs share one, each GPU has its own. */
   const double apart = cpus > 0 && gpus > 0 ? 0.5 + 0.25 * (1 - 1.0 / gpus) : gpus > 1 ? 1 - 1.0 / gpus : 0;
-  const double peers = m->peer > 0 && gpus > 1 ? (cpus > 0 ? 0.25 : 1) * (1 - 1.0 / gpus) : 0; /* of apart */
+  /* The part of `apart` between GPUs with links of their own. */
+  const double peers = m->peer > 0 && gpus > 1 ? (cpus > 0 ? 0.25 : 1) * (1 - 1.0 / gpus) : 0;
   for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] is the longest path after node i */
     double mean = 0;
     int kinds = 0;
@@ -63,7 +64,7 @@ static double cross(const placing *p, double *free_at, double from, double bytes
   return *free_at = begin + p->m->latency + bytes / p->m->link;
 }
 
-/* The same from GPU to GPU, by the links to peers of both. */
+/* End of a copy from GPU to GPU, over the links of both to their peers. */
 static double cross_peers(const placing *p, double *out, double *in, double from, double bytes) {
   const double begin = fmax(fmax(*out, *in), from);
   return *out = *in = begin + p->m->peer_latency + bytes / p->m->peer;
@@ -88,7 +89,7 @@ static double arrival(const placing *p, sl_value v, int memory, double *in, doub
   return when;
 }
 
-/* The earliest start, not before `from`, of a task of `seconds`. */
+/* The earliest start on a worker, not before `from`, of a task that takes `seconds`. */
 static double gap(const worker *w, double from, double seconds) {
   int low = 0, high = w->n;
   while (low < high) { /* the first span that ends after from */
@@ -148,9 +149,9 @@ static void settle(placing *p, int i, int memory, double ready, double end) {
     for (int j = 0; j < p->memories; j++) where(p, node->out[k])[j] = j == memory ? end : INFINITY;
 }
 
-/* The weight of a task's copies, beside their own time, when a task is placed. A task's copies hold up those of other
- * tasks. If only the task's end counted, each of several GPUs would take over chains of tasks from the others for a
- * small gain. docs/performance.md has steps with weights 0 to 4. */
+/* The weight of a task's copies when the task is placed, beside the time that they take. A task's copies hold up the
+ * copies of other tasks. If only the task's end counted, each of several GPUs would take over chains of tasks from the
+ * others for a small gain. docs/performance.md has steps with weights 0 to 4. */
 static const double COPIES_COUNT = 3;
 
 /* The worker that computes a node's folds; -1: any. */

@@ -9,7 +9,7 @@
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl__exchange_attr *attr = c->attr;
   cost->bytes = 0;
-  const int out = attr->values < c->n_out ? attr->values : c->n_out; /* a message that is sent has none */
+  const int out = attr->values < c->n_out ? attr->values : c->n_out; /* a message that is sent has no outputs */
   for (int i = 0; i < c->n_in + out; i++) {
     const sl_array *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
     cost->bytes += (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
@@ -49,8 +49,8 @@ static int by_slot(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Ranks that share samples have different graphs, so the order is that of the timetable, which is the same on all;
- * without such ranks it is that of the nodes. */
+/* Ranks that share samples have different graphs, so their exchanges have the order of the timetable, which is the same
+ * on all ranks. Without such ranks exchanges have the order of the nodes. */
 int sl_spread_exchanges(const sl_graph *step, const sl_division *d, sl_step_exchange *list) {
   int n = 0;
   for (int i = 0; i < step->n_nodes; i++) {

@@ -123,7 +123,8 @@ static size_t load_of(const size_t *load, int ranks, int rank, sl_stage_set stag
   return most;
 }
 
-/* of[parameters]: its run */
+/* Divides the parameters into runs and gives each run to a rank: the largest run first, each to the rank with the
+ * fewest bytes so far. of[parameters]: the parameter's run. */
 static void choose_owners(const finder *f, const sl_stage_set *keeps, sl__owners *o, int ranks, run *runs, int *of,
                           size_t *load, int *owner) {
   int n = 0;

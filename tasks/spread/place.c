@@ -35,14 +35,14 @@ typedef struct walk {
   char *written;      /* [values] 1: already written */
   int *last;          /* [values] the last node that adds to it, gathering nodes aside; NONE */
   int *last_read;     /* [values] the last node before the update phase that reads it; NONE */
-  int *turn;          /* [values] place in p->owned */
-  int *order;         /* [transfers] rank among transfers due at the same node */
+  int *turn;          /* [values] index in p->owned */
+  int *order;         /* [transfers] order among transfers due at the same node */
   const sl_placing *how;
   int *writer;    /* [values] the last node so far that writes it; NONE */
   char *copied;   /* [values] 1: a copy in 16 bits of a parameter that one rank has; that rank makes it */
   size_t *used;   /* [values] bytes fetched before its last use */
   size_t fetched; /* bytes fetched so far */
-  int fetching;   /* the last node that values were fetched for; the one before it; NONE */
+  int fetching;   /* the last node for which values were fetched; fetched_before: the one before; NONE */
   int fetched_before;
   int first_update;       /* node */
   int most;               /* transfers allocated */

@@ -20,7 +20,7 @@ static int moves(const sl_placements *p, const sl_transfer *t) { return p->ranks
 
 static const char *name_of(const sl_transfer *t) { return t->fetched ? "fetch" : sl_transfer_name(t->kind); }
 
-/* What the sender and the receiver of a value are called. */
+/* The names of the sender and the receiver of a value. */
 static const char *sender(const sl_placements *p, const sl_transfer *t, char *text) {
   return t->kind == SL_TRANSFER_SEND ? sl_stage_text(t->from_stage, p->tensor, text) : sl_placement_text(t->have, text);
 }
@@ -36,7 +36,7 @@ void sl_stage_describe(const sl_graph *g, const sl_placements *p, int stage, sl_
     if (!sl_placement_on(p->computes, i, stage)) continue;
     s->flops += sl_node_cost(g, node, &(sl_tiles){0}).flops;
     if (node->phase != SL_PHASE_FORWARD || node->n_in == 0) continue;
-    for (int k = 0; k < node->n_in && !s->first; k++) /* what depends on inputs alone, every stage computes */
+    for (int k = 0; k < node->n_in && !s->first; k++) /* every stage computes nodes that depend on inputs alone */
       if (g->value[node->in[k]]->role != SL_ROLE_TEMPORARY) s->first = node->name;
     s->last = node->name;
   }

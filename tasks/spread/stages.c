@@ -10,16 +10,16 @@
 
 enum { NONE = -1 };
 
-/* What the cuts are chosen by: speeds of an ordinary machine. Only their ratios count. */
+/* Speeds of an ordinary machine, by which the cuts are chosen. Only their ratios count. */
 static const double flops_per_s = 1e11, bytes_per_s = 2e10, message_bytes_per_s = 1e9;
 
 typedef struct cutter {
   const sl_graph *g;
   int stages;    /* of the pipeline */
   int runs;      /* of layers, some on each stage */
-  int tensor;    /* ranks of each that divide the folds */
+  int tensor;    /* ranks of a stage, which divide the folds */
   int n;         /* forward nodes that are divided */
-  int *node;     /* [n] them, in order */
+  int *node;     /* [n] the divided nodes, in order */
   int *place;    /* [logical nodes] place in `node`; NONE */
   char *learns;  /* [logical values] 1: depends on parameters or state */
   int *moved;    /* [n] run of a lookup that is computed where its table is needed; NONE */
@@ -51,7 +51,7 @@ static sl_stage_set stage_of(const cutter *c, sl_stage_set set) {
   return 0;
 }
 
-/* The members of the set that are ranks of that stage. */
+/* The members of the set that are ranks of its first stage. */
 static sl_stage_set first_of(const cutter *c, sl_stage_set set) { return set & stage_of(c, set); }
 
 static double seconds_of(const sl_graph *g, const sl_node *node) {
@@ -165,7 +165,7 @@ static sl_status choose_cuts(cutter *c) {
     for (int k = 0; k <= c->n; k++) {
       best[s * width + k] = INFINITY;
       from[s * width + k] = 0;
-      if (k < c->n && !isfinite(c->cross[k])) continue; /* no cut lies here */
+      if (k < c->n && !isfinite(c->cross[k])) continue; /* no cut is allowed here */
       for (int j = s - 1; j < k; j++) {
         if (!isfinite(best[(s - 1) * width + j])) continue;
         const double slowest = fmax(best[(s - 1) * width + j], run_seconds(c, j, k));
@@ -287,8 +287,8 @@ static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *
   }
 }
 
-/* A parameter lies on the first stage that reads it in the forward pass, on the ranks that do; state that a node of the
- * passes writes, with that node. */
+/* A parameter lies on the first stage that reads it in the forward pass, on those ranks that read it. State that a node
+ * of the passes writes lies with this node. */
 static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_stage_set *keeps) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
@@ -306,7 +306,7 @@ static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_s
   }
 }
 
-/* Updates: those of one parameter are computed where it lies, all others by every stage. */
+/* Updates of one parameter are computed where it lies, all other updates by every stage. */
 static sl_status place_updates(const cutter *c, sl_stage_set *computes, sl_stage_set *keeps) {
   const sl_graph *g = c->g;
   const sl_stage_set all = sl_stage_set_of(c->stages * c->tensor);

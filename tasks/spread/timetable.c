@@ -20,8 +20,8 @@ static int *slot_of(const sl__timetable *t, const pass *p) {
   return &t->slot[(kind * t->stages * t->chunks + p->run) * t->parts + p->m];
 }
 
-/* The k-th pass of a kind on a stage. Micro-batches go through its runs one run after another: by GPipe all of them, by
- * the other orders in groups of as many as there are stages. */
+/* The k-th pass of a kind on a stage. Micro-batches go through the stage's runs in groups, one run after another: GPipe
+ * has one group; in the other orders a group has as many micro-batches as there are stages. */
 static pass pass_of(const sl__timetable *t, sl_pipe_order order, int stage, sl__pass_kind kind, int k) {
   const int group = order == SL_PIPE_GPIPE ? t->parts : t->stages, all = group * t->chunks;
   const int chunk = k % all / group;

@@ -190,8 +190,8 @@ sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **ki
 
 /* ---- StarPU's models -------------------------------------------------------------------------------------------- */
 
-/* The model of a kind of worker. CPU workers share one; sl_calibration_store writes the same into those of all GPUs.
- * NULL: no workers of this kind. */
+/* StarPU's model for worker `number` of a kind. CPU workers share one model; sl_calibration_store writes the same
+ * samples into the models of all GPUs. NULL: there is no such worker. */
 static struct starpu_perfmodel_arch *arch_of(sl_worker_kind kind, int number) {
   const int worker = starpu_worker_get_by_type(type_of[kind], number);
   return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);

@@ -1,5 +1,5 @@
-/* StarPU codelets: one per operation, and others if it has a fast kernel or OpenBLAS's products, which take other
- * times; all have the same two functions. */
+/* StarPU codelets: one for each operation, and further ones for its fast kernels and for OpenBLAS's products, because
+ * these take other times. All have the same two functions. */
 #include <config.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -142,7 +142,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   return SL_OK;
 }
 
-size_t sl__exchanges_bytes(const sl__exchanges *x) { return (void)x, 0; } /* beside the values that move */
+size_t sl__exchanges_bytes(const sl__exchanges *x) { return (void)x, 0; } /* the values that move do not count */
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->sent; }
 
 void sl__exchanges_hold(sl__task *t) {

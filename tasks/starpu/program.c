@@ -556,7 +556,7 @@ sl_status sl_program_wait(sl_program *p) {
   if (scheduled != SL_OK) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
-  p->in_flight = 0; /* StarPU may still begin copies for tasks that ran elsewhere; they count */
+  p->in_flight = 0; /* StarPU may still begin copies for tasks that ran elsewhere; they count for this step */
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
   sl_status status = (sl_status)atomic_load(&p->run.status);

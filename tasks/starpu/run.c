@@ -35,8 +35,8 @@ void sl__run_end(sl__task *t) {
 
 static int state_of(const sl__task *t) { return atomic_load_explicit(&t->state, memory_order_acquire); }
 
-/* Number of ready tasks that no worker has started, with the exchanges whose data StarPU has not brought to host
- * memory, and the first of them; 0 while some kernel runs or some exchange is under way. */
+/* Counts ready tasks that no worker has started and exchanges whose data StarPU has not brought to host memory. *first:
+ * the first of them. 0 while a kernel runs or an exchange is under way. */
 static int left_lying(const sl__task *task, const int *order, int n, const sl__task **first) {
   int lying = 0;
   for (int k = 0; k < n; k++) {

@@ -1,4 +1,4 @@
-/* Where a program stands, in words: the task that ended last, and the exchange that waits. */
+/* Says where a program stands: the task that ended last, and the exchange that waits. */
 #include <stdio.h>
 
 #include "tasks/spread/spread.h"
