@@ -45,7 +45,7 @@ typedef struct sl_data {
   const sl_data_kind *kind;
   void *set;                 /* the kind's own; NULL: not opened */
   struct sl__pool *pool;     /* noise; NULL: none */
-  sl_model_data model;       /* what a model for it is built for */
+  sl_model_data model;       /* sizes for which its models are built */
   int64_t n[SL_SPLIT_COUNT]; /* samples */
   char *path;                /* absolute path, or a list of several files; NULL: noise */
   char *tokenizer;           /* tokenizer.json beside the tokens; NULL: none */

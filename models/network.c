@@ -65,8 +65,8 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   return fold(options, kind->classifies, n);
 }
 
-/* The least number of elements of a sample whose sums over folds are divided among the tensor ranks; 0: none are. Auto:
- * where the parts' fewer bytes outweigh their additional messages and tasks (docs/performance.md, "Tensor ranks"). */
+/* Sums over folds are divided among the tensor ranks if a sample has at least this many elements; 0: no sum is divided.
+ * Auto: from where the saved bytes outweigh the additional messages and tasks (docs/performance.md, "Tensor ranks"). */
 static int64_t least_divided(const sl_training *o) {
   switch (o->fold_sums) {
     case SL_FOLD_SUMS_WHOLE:

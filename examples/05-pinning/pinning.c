@@ -59,7 +59,7 @@ static sl_status fingerprint(sl_store *store, uint64_t *hash) {
   return SL_OK;
 }
 
-/* Of doubles, and of figures by their first. */
+/* For doubles, and for figures, which begin with a double. */
 static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) * 2 - 1; }
 
 /* Results of a round of steps from the same initial weights: the median time of a step, the share of time in which a

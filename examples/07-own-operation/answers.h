@@ -1,5 +1,6 @@
-/* The questions of judge.c and the answers of own-operation.c: two structures, written with their layout in memory. The
- * questions are random numbers without results, so the program that contains softsign cannot know the right answers. */
+/* The questions of judge.c and the answers of own-operation.c: two structures, written byte by byte as they lie in
+ * memory. The questions are random numbers without results, so the program that contains softsign cannot know the right
+ * answers. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 

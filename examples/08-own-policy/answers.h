@@ -1,5 +1,5 @@
-/* The questions of judge.c and the answers of own-policy.c: two structures, written with their layout in memory. The
- * questions are graphs of tasks and a seed, without the right answers. */
+/* The questions of judge.c and the answers of own-policy.c: two structures, written byte by byte as they lie in memory.
+ * The questions are graphs of tasks and a seed, without the right answers. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 

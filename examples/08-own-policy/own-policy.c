@@ -166,7 +166,7 @@ static int play_all(void) {
   conf.ncpus = sysconf(_SC_NPROCESSORS_ONLN) < WORKERS ? 1 : WORKERS;
   conf.ncuda = conf.nopencl = 0;
   conf.sched_policy = &gated;
-  /* As in the steps that follow: StarPU 1.4 frees twice what the first of two starts alone has made. */
+  /* The training steps set this, too. If only one of the two starts had it, StarPU 1.4 would free an object twice. */
   setenv("STARPU_WORKERS_GETBIND", "0", 1);
   if (starpu_init(&conf) != 0) return 0;
   a.workers = (int32_t)starpu_cpu_worker_get_count();

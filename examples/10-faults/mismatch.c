@@ -1,5 +1,5 @@
-/* Lesson 10, by hand: two ranks sum the gradients of two layers, one of them in the other order. The sum takes whatever
- * comes for what it waits for, so the program ends well, and its numbers are wrong.
+/* Lesson 10, by hand: two ranks sum the gradients of two layers, one of them in the other order. The sum adds any
+ * message that arrives, so the program ends without an error, and its numbers are wrong.
  *
  * Usage: mpiexec -n 2 mismatch [same] */
 #include <mpi.h>
@@ -9,8 +9,7 @@
 enum { FC1 = 784 * 64, FC2 = 64 * 10 };
 static float fc1[FC1], fc2[FC2];
 
-/* Sums over the ranks by passing them round: a rank sends, the next receives and adds, in the order that it believes
- * in. */
+/* Sums a gradient over the ranks: each rank sends its own to the others, and adds what it receives. */
 static void sum(float *gradient, int n, int rank, int ranks) {
   static float from[FC1];
   for (int hop = 1; hop < ranks; hop++) {

@@ -1,5 +1,5 @@
-/* The questions of judge.c and the answers of gpu.c: two structures, written with their layout in memory. The questions
- * are random numbers without results. */
+/* The questions of judge.c and the answers of gpu.c: two structures, written byte by byte as they lie in memory. The
+ * questions are random numbers without results. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
@@ -20,7 +20,7 @@ enum {
   ON_GPU,
   IN_TURN,
   PLACES
-}; /* who runs the tasks: the core; the GPU; first layers one, second the other */
+}; /* who runs the tasks: the core; the GPU; both in turn, the two layers of a tile on different ones */
 
 /* Many tasks of two sizes, placed by a policy: `dmda`, with samples of earlier tasks or without, or `eager`. */
 enum { FIRST, SAMPLING, CALIBRATED, AGAIN, EAGER, ALONE, RUNS };

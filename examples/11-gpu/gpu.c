@@ -90,7 +90,7 @@ static void register_all(void) {
       on_x[s][t] = handle(images[s][t], rows_of[s] * P), on_y[s][t] = handle(hidden[s][t], rows_of[s] * H);
 }
 
-/* main() writes an array anew: copies on the GPU become invalid. */
+/* Acquires an array for writing, so that its copy on the GPU becomes invalid. */
 static void renew(starpu_data_handle_t on) { starpu_data_acquire(on, STARPU_W), starpu_data_release(on); }
 static void renew_all(void) {
   for (int s = 0; s < SIZES; s++)
@@ -156,7 +156,7 @@ static void be_fast(void) {
 static int schedule(void) {
   be_fast();
   setenv("STARPU_CALIBRATE", "2", 1);                  /* forgets the samples of earlier programs */
-  setenv("STARPU_HISTORY_MAX_ERROR", "1000000000", 1); /* else one odd time makes it forget all before */
+  setenv("STARPU_HISTORY_MAX_ERROR", "1000000000", 1); /* else one outlier makes StarPU forget all earlier samples */
   if (!start("dmda")) return 0;
   register_all();
   if (!warm_up() || !run(FIRST, PLACES)) return 0;
@@ -181,7 +181,7 @@ static int compare(void) {
  */
 
 static int run_network(int place, int k) {
-  static float between[MOST_Y]; /* the layers */
+  static float between[MOST_Y]; /* the hidden units, between the two layers */
   const network *n = &networks[k];
   enum { MOST_TILES = 8, ON_X = 0, ON_H = MOST_TILES, ON_Y = 2 * MOST_TILES, ON_W = 3 * MOST_TILES };
   starpu_data_handle_t on[ON_W + 4];
@@ -226,7 +226,7 @@ static int compute(void) {
 /* ---- all of it ----------------------------------------------------------------------------------------------------
  */
 
-/* Processes end without StarPU's leave: after a task that nobody can run it would wait. */
+/* Each process ends without starpu_shutdown, which would wait for a task that no worker can run. */
 static void in_a_process(int (*part)(void)) {
   fflush(stdout);
   const pid_t child = fork();
@@ -240,8 +240,8 @@ int main(void) {
   a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (a == MAP_FAILED) return puts("no memory"), 2;
   a->nonce = q.nonce;
-  /* An emulated GPU has as much memory as the tasks need, and tells one array from the next only without StarPU's large
-   * pieces. */
+  /* The emulated GPU gets as much memory as the tasks need. It can tell arrays apart only if StarPU allocates each of
+   * them alone. */
   setenv("EMULATED_MEMORY", "40", 1);
   setenv("STARPU_SUBALLOCATOR", "0", 1);
   setenv("STARPU_SILENT", "1", 0);

@@ -88,7 +88,7 @@ static void check_networks(void) {
   }
   for (int k = 0; k < NETWORKS; k++) all += tasks_of(&networks[k]);
   const int ran = tasks[ON_GPU][ON_GPU] == all && tasks[IN_TURN][ON_GPU] > 0 && tasks[IN_TURN][ON_CPU] > 0;
-  /* Each check asks for the ones before: what did not run has no bits. */
+  /* Each check requires those before it: results that were not computed have no bits to compare. */
   const char *wrong = NULL;
   int passed = 0;
   if (missing[ON_CPU] || bits[ON_CPU])

@@ -4,10 +4,11 @@
  *   judge verdict FILE <ANSWERS    follows the timeline: could this machine have computed so, and how long does it
  * take?
  *
- * A policy runs inside the program that simulates it, so what that says of times is no evidence. The judge simulates
- * the same steps itself, with StarPU's policies. These give it the tasks, what flows between them, and the time of each
- * on a CPU and on a GPU. Of the answer it takes only which worker ran which task when, and checks all else. The verdict
- * has a line "wrong: ..." for each check that fails, then "points: N of M", then "ok" or "not ok". */
+ * A policy runs inside the program that simulates it, so the program's own times are no evidence. The judge simulates
+ * the same steps itself, with StarPU's policies. From these simulations it knows the tasks, the data that flow between
+ * them, and each task's time on a CPU and on a GPU. From the answer it takes only which worker ran which task when, and
+ * checks everything else. The verdict has a line "wrong: ..." for each check that fails, then "points: N of M", then
+ * "ok" or "not ok". */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static int ask(void) {
 /* --- what the machine does -------------------------------------------------------------------------------------------
  */
 
-/* Steps under StarPU's policies; NULL, and what was wrong on standard output, where they cannot be simulated. */
+/* Simulates steps under StarPU's policies. NULL: this failed; the reason is on standard output. */
 static sl_timeline *simulate(const char *folder, int batch, const char *name, const char *options) {
   char command[1024], line[512], path[256];
   sl_timeline **all;
@@ -87,7 +88,7 @@ static double step_of(const sl_timeline *t) {
 /* --- the answer ------------------------------------------------------------------------------------------------------
  */
 
-/* The answer is a number and a timeline. NULL: it is none. */
+/* Reads the answer, a number and a timeline. NULL: it is not valid. */
 static sl_timeline *read_answer(const char *folder, const char *number) {
   char path[256], first[64];
   sl_timeline **all;
@@ -124,7 +125,7 @@ typedef struct course {
 
 static int on_gpu(const course *c, const sl_record *r) { return c->m->worker[r->worker].gpu; }
 
-/* Sorts the records into *c; 0: some are no tasks of these steps. */
+/* Sorts the records into *c. 0: some record is no task of these steps. */
 static int sort_records(const sl_timeline *a, course *c) {
   c->first = INT64_MAX;
   for (size_t i = 0; i < a->n_records; i++)
@@ -142,14 +143,14 @@ static int sort_records(const sl_timeline *a, course *c) {
   return 1;
 }
 
-/* Whether task r may start so early after p, which it waits for; bytes flow from p to r, 0 for mere order. */
+/* Whether task r started late enough after its predecessor p. bytes: those that r reads from p; 0: order only. */
 static int in_order(const course *c, const sl_record *p, const sl_record *r, int64_t bytes) {
   const int apart = on_gpu(c, p) || on_gpu(c, r) ? p->worker != r->worker : 0;
   const double copy = apart && bytes > 0 ? 0.98e9 * (double)bytes / c->m->link : 0;
   return (double)(r->start - p->end) >= copy;
 }
 
-/* The first thing that this machine could not have done, in words; "": there is none. */
+/* Writes what this machine could not have done first; "": there is nothing. */
 static void find_fault(const course *c, char *words, size_t n) {
   const sl_timeline *m = c->m;
   const size_t all = (size_t)(STEPS * c->nodes);

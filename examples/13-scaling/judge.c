@@ -12,7 +12,7 @@
 
 enum { JOBS = 2, ROWS = 6, LEAVES = 64 };
 static const double PERFECT_RATE = 1250, PERFECT_LATENCY = 0.001, /* GB/s, us */
-    TOLERANCE = 0.1, DOUBTFUL = 0.05; /* an efficiency so near the asked one may count as either side of it */
+    TOLERANCE = 0.1, DOUBTFUL = 0.05; /* an efficiency this near the requested one counts as reached and as missed */
 
 typedef struct job {
   int hidden, batch;

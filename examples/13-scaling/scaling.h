@@ -11,7 +11,7 @@ typedef struct job {
   double latency_us;      /* until a short message arrives */
 } job;
 
-/* Part of a step that each node does whole, however many there are: it is not divided. */
+/* The part of a step that is not divided: each node does all of it, on any number of nodes. */
 double undivided_ms(const job *j);
 /* Time in which n nodes sum their gradients, so that each has the sum; n is a power of 2. */
 double exchange_ms(const job *j, int n);

@@ -1,4 +1,4 @@
-/* Lesson 15: what mesh.c and its ranks say to each other, and what it says to the judge. */
+/* Lesson 15: the messages between mesh.c and its ranks, and from mesh.c to the judge. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
@@ -22,7 +22,7 @@ typedef struct task {
 /* To the judge: the seed; then for each network, way and number of ranks an outcome, followed by a rank_outcome and its
  * results for each rank; then an outcome and NUMERIC_ANSWERS numbers. */
 typedef struct outcome {
-  char fault[160]; /* why the ranks did not come to an end; "": they did, all of them */
+  char fault[160]; /* why the run failed; "": all ranks ended */
 } outcome;
 typedef struct rank_outcome {
   shares shares;

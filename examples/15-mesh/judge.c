@@ -15,7 +15,7 @@
 #include "answers.h"
 
 enum { RESULTS, SENT, FORMULA, CHECKS, ALL = WAYS * CHECKS + 2, MOST_RESULTS = 1 << 22 };
-static const double CLEAR = 1.02; /* the second fastest way takes that many times as long: the fastest one is clear */
+static const double CLEAR = 1.02; /* only questions whose second fastest way takes this many times as long count */
 
 static questions q;                   /* with its networks trained on one rank */
 static char wrong[WAYS][CHECKS][400]; /* the first fault of each check */

@@ -58,7 +58,7 @@ __attribute__((format(printf, 2, 3))) static void fail(ranks *all, const char *w
 static void fail_ended(ranks *all, int r) {
   rank *at = &all->rank[r];
   int status = 0;
-  kill(at->pid, SIGKILL); /* in case that it only closed its end */
+  kill(at->pid, SIGKILL); /* in case it only closed its end of the socket */
   waitpid(at->pid, &status, 0);
   at->pid = 0;
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
@@ -174,7 +174,7 @@ static void serve(ranks *all, int r, size_t results) {
   }
 }
 
-/* All ranks have ended, or wait: for whom, and why that is in vain. */
+/* All ranks have ended or wait. Names the first one that waits, for whom, and why in vain. */
 static void fail_waiting(ranks *all) {
   for (int r = 0; r < all->n; r++) {
     const rank *at = &all->rank[r];
@@ -229,7 +229,7 @@ static void end(ranks *all) {
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* Starts rank r, and gives it the part that it asks for. Returns how many results it is to give. */
+/* Starts rank r, and gives it the part that it asks for. Returns how many results it must give. */
 static size_t begin(ranks *all, int r, const whole *network, int way) {
   task t = {.way = way, .job = network->job};
   shares s;

@@ -120,7 +120,7 @@ void part_free(part *p) {
   for (int a = 0; a < ARRAYS; a++) free(*array_of(p, a));
 }
 
-/* Weights number first to first + n of all: w1, then w2. */
+/* Copies weights s.first to s.first + s.n - 1 of all weights, which are w1 and then w2. */
 static void copy_weights(double *to, const double *w1, size_t n1, const double *w2, share s) {
   for (int i = 0; i < s.n; i++) {
     const size_t at = (size_t)s.first + i;

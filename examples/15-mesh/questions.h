@@ -45,7 +45,7 @@ extern const char *const way_names[WAYS];
 /* The arrays of a part in this order; a rank gets those before DX, and gives back those from W1 on. */
 enum { X, T, W1, V1, W2, V2, W, V, DX, ARRAYS };
 double **array_of(part *p, int array);
-/* The number of numbers of each array, 0 where the way gives the rank none. */
+/* The length of each array; 0: this way gives the rank no such array. */
 void sizes_of(const job *j, int way, const shares *s, size_t n[ARRAYS]);
 /* The part of a network that a rank has with these shares; they must lie within it. dx is a copy, too. */
 void cut(const whole *n, const job *j, int way, const shares *s, part *p);
@@ -54,7 +54,7 @@ int are_within(const job *j, const shares *s);
 void part_allocate(const job *j, int way, const shares *s, part *p);
 void part_free(part *p);
 
-/* Trains it on one rank, with j->steps steps: what all divisions must reach. */
+/* Trains the network on one rank for job.steps steps; every division must reach the same bytes. */
 void train_alone(whole *n);
 
 #endif

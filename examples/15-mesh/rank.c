@@ -49,7 +49,7 @@ static void train(const task *t) {
   frame f;
   put_frame(SHARES, 0, sizeof s);
   put(&s, sizeof s);
-  get(&f, sizeof f); /* only if they lie within the network */
+  get(&f, sizeof f); /* mesh.c answers only if the shares lie within the network */
   part_allocate(&t->job, t->way, &s, &p);
   sizes_of(&t->job, t->way, &s, n);
   for (int a = 0; a < DX; a++)

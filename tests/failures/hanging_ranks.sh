@@ -1,5 +1,5 @@
 #!/bin/sh
-# If the disk hangs in a call of one rank of several, while it writes its part of a checkpoint, the metrics or reads
+# If the disk hangs in a call of one rank of several, which writes its part of a checkpoint or the metrics, or reads
 # data, a warning names rank, call and file; if the call returns, the job goes on, else it ends with exit code 76.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }

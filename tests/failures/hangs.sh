@@ -1,8 +1,8 @@
 #!/bin/sh
 # If a disk or file server hangs in a call that writes (open, write, fsync or rename of a checkpoint, the metrics or the
 # model), a warning names call and file within --stall-timeout. If the call returns later, the run goes on, to the bytes
-# of an undisturbed run. If the job has waited for it for --disk-timeout, it ends with exit code 76, and --resume
-# continues to the same bytes. A call that nothing waits for ends no job.
+# of an undisturbed run. If the job has waited for the call for --disk-timeout, the job ends with exit code 76, and
+# --resume continues to the same bytes. A call for which the job does not wait ends no job.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/failures/hangs.shlib"
 hang() { # name, call, part of the path, which one, pattern of the file

@@ -1,9 +1,9 @@
 #!/bin/sh
-# A signal at any moment of a run. A call that waits (tests/support/faults.c) holds each run for its signal. Before
-# the first step SIGINT and SIGTERM end the process as usual, also if it resumes, and SIGUSR1 stops the run after the
-# first step; while it validates or writes the best model or a checkpoint the run stops after the next step at the
-# latest, with exit code 75; after the last step the run is complete; a second signal ends the process at once. What
-# is left resumes to the bytes of an undisturbed run.
+# A signal at any moment of a run. A planted slow call (tests/support/faults.c) holds each run at that moment until the
+# signal has come. Before the first step SIGINT and SIGTERM end the process as usual, also if it resumes, and SIGUSR1
+# stops the run after the first step; while it validates or writes the best model or a checkpoint the run stops after
+# the next step at the latest, with exit code 75; after the last step the run is complete; a second signal ends the
+# process at once. What is left resumes to the bytes of an undisturbed run.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }

@@ -13,8 +13,8 @@ PATH=$(dirname "$dump"):$PATH # its disassembler lies beside it
 work=$(mktemp -d "${TMPDIR:-/tmp}/kernels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 missed=0
-# One line each: kernel, its loads of memory by width, of shared memory; then "=", kernels, most registers, spilled
-# bytes.
+# Prints a line for each kernel: its name, its loads from memory by width, its loads from shared memory by width. The
+# last line has "=", the number of kernels, the most registers of one, and the spilled bytes.
 kernels() { # cubin, ptxas's words
   { cat "$2"; "$dump" -sass "$1" | c++filt; } | sed 's/(anonymous namespace):://g' | awk '
     function width(line, name) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Figure: beside 16 busy loops, right submissions of lessons 7 and 8 pass and wrong ones fail, RUNS times of RUNS (20).
+# Figure: beside 16 busy loops, right submissions of lessons 7 and 8 pass and wrong ones fail in each of RUNS (20) runs.
 # A user who has only the hand-out (or the caller, if the caller is not root) completes lessons 2, 6, 7 and 8. Target:
 # 100 %.
 top=$(cd "$(dirname "$0")/../.." && pwd)

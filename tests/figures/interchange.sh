@@ -1,5 +1,5 @@
 #!/bin/sh
-# Figure: weights of transformers and torchvision load in Starling, and Starling's load there, with the same logits.
+# Figure: Starling reads weights of transformers and torchvision, they read Starling's, and the logits are the same.
 # $PYTHON (default python3) needs torch, torchvision, transformers and safetensors.
 python=${PYTHON:-python3}
 "$python" -c 'import torch, torchvision, transformers, safetensors' 2>/dev/null || {

@@ -7,9 +7,9 @@
 #   TESTS='\.sh' tests/figures/mutants.sh                        only those whose test is a script, which take minutes
 # EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants of devices.list are
 # left out. JOBS: copies of the tree that work at once (2). A test may take 5 times as long as without a mutant and
-# SECONDS_MORE (60); one that hangs has noticed, too.
+# SECONDS_MORE (60); a test that hangs has caught the mutant, too.
 #
-# An entry, in which "file" and "test" hold until they change, and lines of text to be replaced may be several:
+# The form of an entry. "file" and "test" also hold for the entries that follow; "-" and "+" may have several lines:
 #   file codelets/elementwise/relu.c
 #   test tests/codelets/operations relu relu_grad
 #   mutant the mask is y >= 0
@@ -82,7 +82,7 @@ run() { # a test's command, in the folder b
   code=$?
   ! grep -q '^not ok [0-9]* -' run.log || code=1
   rm -rf tmp
-  # Ranks that a test without an end started outlive it, and spin.
+  # The ranks of a test that did not end outlive it, and spin.
   find /proc/[0-9]*/exe -maxdepth 0 -lname "${PWD%/b}/*" 2>/dev/null | tr -dc '0-9\n' | xargs -r kill -9 2>/dev/null
   return $code
 }

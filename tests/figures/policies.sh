@@ -30,7 +30,7 @@ export PKG_CONFIG_PATH STARPU_SILENT=1
 # shellcheck disable=SC2046 # words
 cc -std=gnu11 -O3 -shared -fPIC $(pkg-config --cflags starling) "$top/examples/08-own-policy/policy.c" -o "$work/policy.so" || exit 1
 missed=0
-# What else runs on the machine only adds to a step, and to a GPU that waits by the clock more than to a core. So the
+# Other work on the machine only lengthens steps, above all those with an emulated GPU, which waits by the clock. So the
 # rows are in the order of each policy's shortest repetition.
 table() { # folder of a comparison: its rows as docs/policies.md has them
   echo '| policy | priorities | least step, ms | median, ms | of the bound (least) | moved, MB |'
@@ -42,7 +42,7 @@ table() { # folder of a comparison: its rows as docs/policies.md has them
         printf "%.9f\t| `%s` | %s | %.1f | %.1f | %.0f%% | %.1f |\n", t, $1, $2 == "true" ? "on" : "off", 1e3 * t, 1e3 * $3, 100 * $5 / t, 1e-6 * $4 }' |
     sort -n | cut -f 2
   jq -r '"bound: \(.bound_s * 1e5 | round / 100) ms; \(.verdict)"' "$1/compare.json"
-  # None of them may be left out.
+  # Every policy must have figures.
   jq -e 'all(.policies[]; .step_s)' "$1/compare.json" >/dev/null || { echo 'MISSED: a policy has no figures'; missed=1; }
 }
 compare() { # model, bench's options
@@ -57,7 +57,7 @@ compare() { # model, bench's options
   jq -e '.bound_s as $b | [.policies[] | select(.step_s)] | length > 0 and all(.step_s >= $b)' "$to/compare.json" >/dev/null || { echo 'MISSED: a step below the bound'; missed=1; }
 }
 if [ "$where" = gpu ]; then
-  # Of its own: the times of an emulated GPU are none of this machine's.
+  # A StarPU home of its own: the times of an emulated GPU are not those of this machine.
   export STARPU_HOME="$work/home" STARPU_SUBALLOCATOR=0 EMULATED_DEVICES=1 EMULATED_TIMED=120 EMULATED_GBPS=12 EMULATED_TIMES="$work/times"
   mkdir -p "$work/home"
   mlp='mlp --batch 512' lenet='lenet --batch 256 --shards 2' resnet8='resnet8 --batch 32 --shards 2'
@@ -77,7 +77,8 @@ if [ "$where" = gpu ]; then
   for weight in ALPHA BETA GAMMA; do
     # shellcheck disable=SC2254
     case $weight in ${WEIGHTS:-*}) ;; *) continue ;; esac
-    # Of time, on the network with the most kinds of tasks; of copies, where they decide; of energy, which has no model.
+    # ALPHA weighs time, on the network with the most kinds of tasks; BETA copies, on a network where they decide; GAMMA
+    # energy, which has no model.
     case $weight in ALPHA) model=$resnet8 values='0 1 10' ;; BETA) model=$lenet values='0 1 10' ;; *) model=$mlp values='0 1000 10000' ;; esac
     for value in $values; do
       as=-$weight-$value

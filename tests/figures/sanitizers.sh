@@ -14,7 +14,7 @@ figure() {
 }
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
 
-# What threads share. A race that is planted must be found, else the sanitizer sees nothing.
+# Tests of data that threads share. A planted race must be found, or the sanitizer sees nothing.
 threads() { # source folder, test...: number of tests that fail
   folder=$1
   shift

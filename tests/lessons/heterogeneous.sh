@@ -1,6 +1,6 @@
 #!/bin/sh
-# Lesson 12: hand-out, and what its judge thinks of policies: the solution passes; the skeleton, eager's order, dmdas,
-# policies that keep tasks, claim times or print a verdict, and forged timelines fail.
+# Lesson 12: the hand-out, and its judge's verdicts on policies: the solution passes; the skeleton, eager's order,
+# dmdas, policies that keep tasks, claim times or print a verdict, and forged timelines fail.
 number_of=12 file=policy.c
 . "$(dirname "$0")/simulated.shlib"
 check 'it has no solution' eval '! grep -rqE "owner_of|given\[" hand-out'

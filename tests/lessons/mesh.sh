@@ -1,6 +1,6 @@
 #!/bin/sh
-# Lesson 15: hand-out, and what its judge thinks of divisions: the solution passes with any seed, on ranks of MPI, too;
-# a missing sum, another order of a sum, a message that nobody sends or takes, ranks that have another's part or
+# Lesson 15: the hand-out, and its judge's verdicts on divisions: the solution passes with any seed, on ranks of MPI,
+# too; a missing sum, another order of a sum, a message that nobody sends or takes, ranks that have another's part or
 # everything, wrong formulas and programs that print a verdict or reach for the answers fail.
 number_of=15 file=ways.c
 . "$(dirname "$0")/../support/command.shlib"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Lesson 13: hand-out, and what its judge thinks of predictions: the solution passes; predictions that forget the
+# Lesson 13: the hand-out, and its judge's verdicts on predictions: the solution passes; predictions that forget the
 # undivided part or the network, or count bytes or nodes wrong, fail, as do answers to other questions and programs that
-# print a verdict or would simulate.
+# print a verdict or try to simulate.
 number_of=13 file=scaling.c
 . "$(dirname "$0")/simulated.shlib"
 check 'it has no solution' eval '! grep -rqE "two_ms - j|log2" hand-out'

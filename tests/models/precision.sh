@@ -1,7 +1,7 @@
 #!/bin/sh
 # --precision bf16, fp16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and sets of
-# instructions; checkpoints, evaluation, prediction, text and published files go along; less memory, as predicted; it
-# learns.
+# instructions; checkpoints, evaluation, prediction, generated text and published files work; the memory is less, as
+# predicted; the network learns.
 . "$(dirname "$0")/../support/command.shlib"
 at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'; }
 make_set set 512 128 28 10

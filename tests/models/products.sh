@@ -1,6 +1,6 @@
 #!/bin/sh
 # --products openblas: the same bits over policies, workers, teams and ranks, other bits than Starling's own products;
-# the plan, the configuration, eval and --resume go along; what cannot be is refused; --products auto.
+# the plan, the configuration, eval and --resume keep the choice; impossible combinations are refused; --products auto.
 . "$(dirname "$0")/../support/command.shlib"
 make_set set 512 128 28 10
 mkdir text

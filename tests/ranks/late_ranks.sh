@@ -1,6 +1,6 @@
 #!/bin/sh
-# No stall: a job that is suspended as a whole, a rank that reads its data for longer than --stall-timeout, a rank whose
-# reports are late for less than that.
+# The watch takes none of these for a stall: a job that is suspended as a whole, a rank that reads its data for longer
+# than --stall-timeout, a rank whose reports are late by less than --stall-timeout.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 [ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }

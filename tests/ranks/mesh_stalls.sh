@@ -1,11 +1,11 @@
 #!/bin/sh
 # A rank of a mesh that is stopped (SIGSTOP) while it is in an exchange is named within the stall timeout, with the
 # exchange that waits for it: a message between stages of a pipeline, a message between the ranks that divide products,
-# a sum over the ranks that divide samples, and a copy of parameters that one rank keeps (--zero 3). If other ranks wait
-# for the stopped rank by way of a rank in between, the message names the stopped rank, too, and not the rank in
-# between. The job ends with exit code 76 and leaves no process. STALLS: moments of each job (1, and then without the
-# last two jobs); LATE: the most seconds beyond the timeout (none by default: a busy machine is slow). The moments come
-# from a printed SEED. The figure stalls.sh takes more.
+# a sum over the ranks that divide samples, and a copy of parameters that one rank keeps (--zero 3). If a rank waits for
+# another rank that itself waits for the stopped one, the message still names the stopped rank, and not the rank in
+# between. The job ends with exit code 76 and leaves no process. STALLS: moments of each job (1; the default also leaves
+# out the last two jobs); LATE: the most seconds beyond the timeout (none by default: a busy machine is slow). The
+# moments come from a printed SEED. tests/figures/failures/stalls.sh takes more.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 [ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# ZeRO within a mesh (--mesh data=N,pipe=N,tensor=N --zero STAGE): the ranks with the same part of the model divide what
-# they keep, and give the bytes of one rank, in every precision, with clipping, tied weights, dropout, recomputation and
-# micro-batches. Checkpoints go from any mesh and stage to any other; model files and the best model are whole. Less
-# memory, as predicted.
+# ZeRO within a mesh (--mesh data=N,pipe=N,tensor=N --zero STAGE): the ranks that have the same part of the model divide
+# its optimizer state, gradients and parameters by stage, and give the bytes of one rank, in every precision, with
+# clipping, tied weights, dropout, recomputation and micro-batches. Checkpoints go from any mesh and stage to any other;
+# model files and the best model are whole. Less memory, as predicted.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A rank that is stopped (SIGSTOP) in the last calls of MPI, which are the closing barriers and MPI_Finalize, is named
-# within --stall-timeout, and the job ends with exit code 76: after a run that succeeded, and where all ranks fail
-# together. The timeout here is longer than the 20 s that MPI_Finalize may take where no rank is stopped. LATE: the
-# most seconds beyond the timeout after which the message may come (none by default: a busy machine is slow).
+# within --stall-timeout, and the job ends with exit code 76: after a run that succeeded, and after all ranks failed
+# together. The timeout here is longer than the 20 s that MPI_Finalize may take where no rank is stopped. LATE: the most
+# seconds beyond the timeout after which the message may come (none by default: a busy machine is slow).
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Stages of a pipeline (--mesh pipe=N), also together with samples (data=N): any number of stages, any order of their
 # passes, and any number of micro-batches give the bytes of one rank, in every precision, with clipping, tied weights,
-# dropout and recomputation. Checkpoints go from any number of stages to any other, and to ranks that divide samples.
-# What cannot be a pipeline is refused with the reason.
+# dropout and recomputation. Checkpoints go from any number of stages to any other, and to ranks that divide samples. An
+# impossible pipeline is refused with the reason.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 

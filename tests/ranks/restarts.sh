@@ -1,8 +1,8 @@
 #!/bin/sh
 # --restarts: a job that loses a rank starts again by itself and ends with the bytes of an undisturbed one;
 # heartbeat.json says what the run does and how it ended. RESTARTS: number of ranks that are killed (2); RESTARTS_RANKS:
-# ranks of each job (2). RESTARTS_LOG: a file for the milliseconds from each kill to the next step. Which ranks and when
-# comes from a printed SEED.
+# ranks of each job (2). RESTARTS_LOG: a file for the milliseconds from each kill to the next step. A printed SEED draws
+# the ranks and the moments.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/ranks/launched.shlib"
 kills=${RESTARTS:-2} seed=${SEED:-$(date +%s)}

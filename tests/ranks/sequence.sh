@@ -1,8 +1,8 @@
 #!/bin/sh
 # Tensor ranks that also divide the positions of norms, residual sums and dropout (--sequence-parallel on): any number
 # of them, alone and with stages of a pipeline, data ranks and ZeRO, give the bytes of one rank, in every precision,
-# with clipping, dropout, tied weights, recomputation and micro-batches. The losses are those without it, up to
-# rounding.
+# with clipping, dropout, tied weights, recomputation and micro-batches. The losses are those without
+# --sequence-parallel, up to rounding.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 

@@ -37,8 +37,8 @@ for ranks in 2 3; do
     draw
     rank=$((seed / 65536 % ranks))
     draw
-    # The first eighth is where ranks meet; moments of the others are drawn from their parts of the run.
-    case $part in # the first where ranks meet, the last where they part
+    # The first moment is in the eighth in which ranks meet, the last in the eighth in which they part.
+    case $part in
       1) first=0 width=$((span / 8)) ;;
       "$stalls") first=$((span * 7 / 8)) width=$((span / 8)) ;;
       *) first=$((span * (part - 1) / stalls)) width=$((span / stalls)) ;;

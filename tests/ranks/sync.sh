@@ -1,7 +1,7 @@
 #!/bin/sh
 # Ranks that train apart and meet every few steps (--sync): they have the same parameters after each meeting; runs
-# repeat their bits; a resumed run continues as if nobody had interrupted it; few bytes move; and if ranks meet after
-# every step, a step is that of ranks that train together.
+# repeat their bits; a resumed run continues as if nobody had interrupted it; few bytes move; and ranks that meet after
+# every step have the losses of ranks that train together.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }

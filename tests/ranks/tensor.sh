@@ -2,7 +2,7 @@
 # Ranks that divide the products of a layer (--mesh tensor=N): any number of them, alone and together with stages of a
 # pipeline and with ranks that divide samples, give the bytes of one rank that computes the same folds, in every
 # precision, with clipping, dropout, tied weights, masks, recomputation and micro-batches. Checkpoints go from any mesh
-# to any other; model files hold whole tensors. What cannot be divided is refused with the reason.
+# to any other; model files hold whole tensors. A model or mesh that cannot be divided so is refused with the reason.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 

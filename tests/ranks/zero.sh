@@ -1,7 +1,7 @@
 #!/bin/sh
 # Stages 2 and 3 of ZeRO (--zero): parameters that only one rank keeps give the bytes of one rank, in every precision,
 # with clipping, tied weights, dropout, micro-batches and recomputation. Checkpoints go from any stage and number of
-# ranks to any other; the best model comes back, --init and --verify-every go along. Less memory, as predicted.
+# ranks to any other; the best model is restored, and --init and --verify-every work. Less memory, as predicted.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The folders form layers: each includes only from the folders that its row names, and the rows have no circle. So a
+# The folders form layers: each includes only from the folders that its row names, and the rows form no cycle. So a
 # reader, or another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top
 # folder.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99

@@ -277,8 +277,8 @@ int mkdir(const char *path, mode_t mode) {
 
 /* ---- pages of mapped files -------------------------------------------------------------------------------------- */
 
-/* A mapped file has no page that may be accessed: an access is a signal, whose handler opens the page, late if chosen.
- */
+/* No page of a mapped file may be accessed at first: an access raises SIGSEGV, and its handler opens the page, late if
+ * this access was chosen. */
 enum { MAPPED = 64, STAY = 8 };
 static struct {
   _Atomic(char *) from;
@@ -326,7 +326,7 @@ int munmap(void *at, size_t n) {
     if (at && atomic_load(&mapped[i].from) == at) atomic_store(&mapped[i].from, NULL);
   return (int)syscall(SYS_munmap, at, n);
 }
-/* A blocked signal of an access would end the process. */
+/* An access while SIGSEGV is blocked would end the process, so SIGSEGV is never blocked. */
 int pthread_sigmask(int what, const sigset_t *set, sigset_t *old) {
   sigset_t less;
   if (set) less = *set;

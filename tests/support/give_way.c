@@ -1,11 +1,11 @@
-/* Threads of tests outnumber the cores: ranks of a job, tests side by side. Those that have nothing to do spin for
- * whole time slices, MPICH while it asks UCX for messages, StarPU's workers while they look for tasks. Loaded into an
- * unchanged program (LD_PRELOAD), this lets them give way to threads that have. With another MPI the first part has no
- * effect.
+/* Tests have more threads than there are cores: the ranks of a job, tests side by side. Idle threads spin for whole
+ * time slices: MPICH polls UCX for messages, StarPU's workers poll for tasks. Loaded into an unchanged program
+ * (LD_PRELOAD), this library lets idle threads give way to busy ones. With another MPI than MPICH only StarPU's workers
+ * do.
  *
- * They sleep; sched_yield is not enough. On Linux 6.18 threads that call it all the time, each rank's in a session of
- * its own as mpiexec starts them, may keep the cores while all threads of another rank, ready to run, wait for a minute
- * and longer. */
+ * Idle threads sleep; sched_yield is not enough. mpiexec starts each rank in a session of its own. On Linux 6.18 the
+ * threads of some ranks, if they call sched_yield all the time, may keep the cores for a minute and longer while all
+ * threads of another rank are ready to run. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 
 enum {
-  POLLS = 16,           /* MPICH lets go of its lock between them, which it keeps while this sleeps */
-  POLLING_NS = 30000,   /* a thread that used more processor time since its last rest has computed: it waits anew */
+  POLLS = 16,           /* polls between two rests: MPICH releases its lock between polls, but not during a rest */
+  POLLING_NS = 30000,   /* a thread that used more since its last rest has computed, so its wait begins anew */
   SHARE = 8,            /* each rest is this part of the time waited so far: what waits is late by an eighth at most */
   LONGEST_NS = 4000000, /* of a rest; the system adds some 50 us */
   LONGEST_WORKER_NS = 500000 /* of a StarPU worker's, which may have run a task shorter than POLLING_NS */
@@ -29,7 +29,7 @@ static unsigned (*progress)(void *worker);
 static int (*begin)(struct starpu_conf *conf);
 static int (*when_idle)(unsigned (*hook)(void *arg), void *arg), (*at_progress)(unsigned (*hook)(void *arg), void *arg);
 
-/* At the start, since memory may fail later. */
+/* At the start, because allocations may fail later. */
 __attribute__((constructor)) static void find(void) {
   progress = (unsigned (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
   begin = (int (*)(struct starpu_conf *))dlsym(RTLD_NEXT, "starpu_init");
@@ -63,7 +63,7 @@ static void rest(int64_t longest_ns) {
   nap(ns < 1 ? 1 : ns > longest_ns ? longest_ns : ns);
 }
 
-/* Whatever waits in a loop of its own: Starling's exchange, OpenBLAS, OpenMP. */
+/* Called by code that waits in a loop of its own: Starling's exchange, OpenBLAS, OpenMP. */
 int sched_yield(void) {
   rest(LONGEST_NS);
   return 0;

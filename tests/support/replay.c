@@ -1,11 +1,11 @@
-/* What a crash of the machine may leave of the files that tests/support/record.c has seen: "replay LOG CUT HOW SEED
- * FOLDER" takes the first CUT operations of the log (all: says only how many there are) and writes what is left into
- * FOLDER.
+/* Computes what a crash of the machine may leave of the files that tests/support/record.c has recorded. "replay LOG CUT
+ * HOW SEED FOLDER" applies the first CUT operations of the log and writes what is left into FOLDER. CUT all: only
+ * prints the number of operations.
  *
- * On the disk for sure are a file's bytes since it was synchronised, and a folder's names since the folder was: as
- * POSIX has it, and no file system does worse. HOW says what is there of the rest: all of it; none of it; or some: each
- * write, whole or its first half, and each change of a name, by chance. Prints the step of the newest checkpoint whose
- * name is there for sure: 0, none. */
+ * A file's bytes are safe once the file was synchronised, a folder's names once the folder was: POSIX promises this,
+ * and no file system does worse. HOW says what is left of later changes: all; none; or some: each write, whole or its
+ * first half, and each change of a name, by chance. Prints the step of the newest checkpoint whose name is safe; 0:
+ * none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct change { /* of a file's bytes, or of a folder's names */
   size_t offset;        /* of bytes; with cut: the new length */
   text bytes;
   int cut;
-  char *gone, *name; /* a name that goes, one that comes (either may be NULL) ... */
+  char *gone, *name; /* a name that is removed, a name that is added (either may be NULL) ... */
   int node;          /* ... for this */
 } change;
 typedef struct entry {
@@ -89,7 +89,7 @@ static void apply(node *to, change c) {
   to->waits = more(to->waits, (size_t)(to->n_waits + 1) * sizeof c);
   to->waits[to->n_waits++] = c;
 }
-/* What waits reaches the disk: all of it, or by chance. */
+/* Waiting changes reach the disk: all of them, or each by chance. */
 static void settle(node *of, int all) {
   for (int i = 0; i < of->n_waits; i++) {
     const change *c = &of->waits[i];

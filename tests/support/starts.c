@@ -1,10 +1,10 @@
-/* Records when each rank starts StarPU. Loaded into an unchanged program (LD_PRELOAD). The start takes a second longer
- * than it would, so that two of them that need not wait for each other overlap.
+/* Records when each rank starts StarPU. Loaded into an unchanged program (LD_PRELOAD). Each start is made a second
+ * longer, so that starts overlap unless they wait for each other.
  *
  * STARTS_LOG   each rank writes STARTS_LOG.RANK: begin and end of starpu_init, in ns of the clock that all processes of
  *              a host share
- * STARTS_SKIP  the planted fault: a rank's first barriers, so many, return at once, on all ranks. Those are the ones by
- *              which ranks take turns. Nor does the lock that jobs take in turn hold then */
+ * STARTS_SKIP  plants a fault: on all ranks this number of first barriers, by which ranks take turns, return at once,
+ *              and the lock by which jobs take turns does not hold */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

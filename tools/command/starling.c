@@ -24,8 +24,8 @@ static void usage(FILE *file) {
   fputs("\n'starling COMMAND --help' lists a command's options; 'starling --version' names the build.\n", file);
 }
 
-/* Ranks of a job fail together; the first one prints the error. A rank whose command line is wrong has not met the
- * others yet. */
+/* All ranks of a job fail together, and the first rank prints the error. After a wrong command line MPI has not started
+ * yet; sl__ranks_fail_unmet then starts it to meet the other ranks. */
 static int complain(sl_status status) {
   char options[128];
   fflush(stdout);
@@ -83,7 +83,7 @@ static int command(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
+  signal(SIGXFSZ, SIG_IGN); /* a write beyond the file-size limit then fails with EFBIG, reported like a full disk */
   const int code = command(argc, argv);
   sl__watch_close();
   sl__guard_arm(code);

@@ -32,22 +32,22 @@ typedef struct bench {
   sl__job job;
   char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
   double *seconds;              /* of each measured step */
-  int64_t n;                    /* number of these */
+  int64_t n;                    /* number of measured steps */
   int64_t from, to;
   double input;          /* seconds waited for batches while measuring */
   double before, after;  /* the peak, GFLOP/s over all ranks; 0: not measured */
-  int in_bf16;           /* the peak is that of instructions that multiply bf16; otherwise sgemm's */
-  double memory;         /* triad, GB/s over all ranks; likewise */
+  int in_bf16;           /* 1: the peak is that of instructions that multiply bf16; 0: that of sgemm */
+  double memory;         /* triad, GB/s over all ranks; 0: not measured */
   sl__machine machine;   /* peaks of a worker: measured here, or kept from an earlier run */
   int64_t sent;          /* bytes to other nodes in a step, over all ranks */
   int64_t moved;         /* bytes between memory nodes in a step, over all ranks */
-  double on_gpus, used;  /* bytes in the memories of all GPUs at most: predicted, and measured */
+  double on_gpus, used;  /* peak bytes in the memories of all GPUs: predicted, and measured */
   double planned, least; /* bytes copied in a step by the GPUs' memory plans, and a lower bound; 0: no copies */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
-  int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
+  int64_t peak;                   /* peak bytes of the process, without the memory of the sgemm measurement */
   sl_usage usage;                 /* zeros without a recorder */
-  sl_bound bound;                 /* likewise, also if not every task was recorded */
+  sl_bound bound;                 /* zeros without a recorder or if a task was not recorded */
   sl__clocks clocks;
   sl__prediction prediction;
   json_t *environment; /* the variables before the runtime changed them, and the runtime's own description */
@@ -119,7 +119,7 @@ static sl_status one_step(bench *b) {
 static sl_status warm_up(bench *b, double *seconds) {
   const double least = 0.5;
   enum { MOST = 1000 };
-  double all = 0; /* the same number of steps on all ranks */
+  double all = 0; /* mean over the ranks, so that all run the same number of steps */
   for (int64_t n = WARM, sum = 0; all < least && sum < MOST;
        sum += n, n = (int64_t)fmin(4.0 * (double)n, fmax(1, (least - all) / *seconds))) {
     const int64_t from = sl_now();
@@ -260,7 +260,7 @@ static sl_status break_down(const bench *b, const sl_groups *groups, line *lines
   return SL_OK;
 }
 
-/* Rates of a line: its group's cost is that of group->tasks tasks. */
+/* A line's rate. cost: that of the group->tasks tasks of its group. */
 static double per_second(const line *l, double cost) {
   return l->seconds > 0 ? cost * (double)l->tasks / l->group->tasks / l->seconds : 0;
 }

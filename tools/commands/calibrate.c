@@ -55,7 +55,7 @@ static int by_worker(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Collects what a task costs beside its kernel: the times between two tasks of a CPU worker if the second task was
+/* Collects what a task costs besides its kernel: the time between two tasks of a CPU worker, if the second task was
  * ready before the first one ended. Sorts the records. */
 static sl_status add_gaps(calibrate *c, sl_record *records, size_t n) {
   enum { MOST = 100000 };
@@ -243,7 +243,8 @@ static sl_status print_network(const sl__options *o, const sl__network_descripti
   return SL_OK;
 }
 
-/* StarPU serves only to find this machine's names. It ends before the measurement, because its idle workers spin. */
+/* StarPU is started only to find the ranks and the path of this machine's file. It stops before the measurement,
+ * because its idle workers spin. */
 static sl_status calibrate_network(const sl__options *o) {
   sl_runtime *runtime = NULL;
   sl__network_description network;

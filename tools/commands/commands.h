@@ -1,4 +1,5 @@
-/* The subcommands, one file each. A function returns a status with its text, or sets another exit code than 0. */
+/* The subcommands, one file each. A failure is returned as a status, whose text is sl_error(). A function that returns
+ * SL_OK may set another exit code than 0. */
 #ifndef SL_TOOLS_COMMANDS_H
 #define SL_TOOLS_COMMANDS_H
 

@@ -145,7 +145,7 @@ out:
   return status;
 }
 
-/* Times the tasks on one worker of a kind alone. */
+/* Times the tasks on one worker of this kind, while no other worker runs. */
 static sl_status time_alone_on(sl__comparison *c, int place) {
   char alone[96], threads[16], *reason = NULL;
   json_t *json = NULL;
@@ -196,7 +196,7 @@ static sl_status time_alone(sl__comparison *c) {
   return SL_OK;
 }
 
-/* Computes one bound for all policies, from the graph on all workers and the times alone. */
+/* Computes one bound for all policies, from the graph on all workers and the times of tasks that ran alone. */
 static sl_status find_bound(sl__comparison *c) {
   const sl_timeline *g = c->graph[0];
   const int workers[SL__PLACES] = {c->workers, c->gpus};
@@ -431,7 +431,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
                       .limit = by_options ? INFINITY : 60 * (isnan(o->minutes) ? MINUTES : o->minutes),
                       .room = o->repetitions > 0 ? (int)o->repetitions : SL__MOST_REPETITIONS,
                       .began = sl_now()};
-  sl_status status = sl__option_default_text(&o->placement, "policy"); /* by plan all policies would do the same */
+  sl_status status = sl__option_default_text(&o->placement, "policy"); /* by plan, all policies would be alike */
   if (status != SL_OK) return status;
   sl__meter_start(&c.meter, o->quiet, 0);
   if (o->described) {

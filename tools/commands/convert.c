@@ -59,7 +59,7 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   sl_model_text(f->model, name, sizeof name);
   if (model && strcmp(name, sl_model_text(model, wanted, sizeof wanted)) != 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is a model %s, not %s", o->model, name, wanted));
-  sl_training whole = f->training; /* published weights know no folds */
+  sl_training whole = f->training; /* published weights have no folds */
   whole.folds = 0;
   SL_TRY_OUT(sl_network_evaluation(f->model, &f->data, &whole, 1, &network));
   SL_TRY_OUT(sl_store_create(&store));

@@ -22,7 +22,7 @@ static sl_status find_data(sl__options *o) {
   return stat(path, &info) == 0 ? sl__options_data_of(path, &o->data) : SL_OK;
 }
 
-/* Settles the samples' size where the model takes any. */
+/* Takes the samples' size from the data, if the model takes samples of any size. */
 static sl_status check_data(sl__job *j) {
   const sl_data *d = &j->data;
   const sl__model_file *file = j->file;

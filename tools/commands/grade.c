@@ -120,7 +120,7 @@ static sl_status ask(grade *g) {
   return sl__sandbox_give(&g->sandbox, g->judge);
 }
 
-/* Runs the program and lets the judge have its answers. */
+/* Runs the program, and gives its answers to the judge. */
 static sl_status run(grade *g, int built, row *r) {
   const sl__limits limits = {g->o->timeout, (size_t)g->o->memory << 20, MOST_PROCESSES};
   char *program = sl__joined(".", g->lesson.program);
@@ -293,7 +293,8 @@ static int others_may_pass(const char *folder) {
   }
 }
 
-/* Where the temporary folder goes. Root's submissions run as an account of their own, which must reach it. */
+/* The folder in which the temporary folder is made. If root grades, submissions run under another account, which must
+ * be able to reach it. */
 static const char *base_of(void) {
   const char *const bases[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
   for (int i = 0; i < 3; i++)

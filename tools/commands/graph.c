@@ -31,7 +31,7 @@ static sl_status find_data(const sl__options *o, const sl_model *model, sl_model
   return SL_OK;
 }
 
-/* Divides the cores that this process may use in the same way as a run. */
+/* Divides the cores that this process may use, as a run does. */
 static sl_status find_workers(const sl__options *o, int *workers, int *threads) {
   hwloc_topology_t topology;
   sl_share share;
@@ -77,7 +77,7 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
   return machine;
 }
 
-/* The step graph of the first rank, or, of ranks that share samples, of one of the first of them. */
+/* Makes the step graph of a rank of the first data replica. stage: its number among the ranks that share samples. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
                               sl_pipe_order order, int chunks, const sl_placements *placements, sl_graph **step) {
   const int ranks = mesh->data;

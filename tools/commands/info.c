@@ -250,7 +250,7 @@ static json_t *warnings_part(sl_runtime *rt, const json_t *memory) {
 
 /* ---- this rank's part ------------------------------------------------------------------------------------------- */
 
-/* Measures the speeds of all workers together, and keeps them; *kept: those of a worker, as they are known now. */
+/* Measures the speeds of all workers together, and saves them. *kept: the speeds of one worker that are saved now. */
 static sl_status measure(const sl__options *o, sl_runtime *rt, double *gflops, double *bf16, double *gigabytes,
                          sl__machine *kept) {
   const int workers = sl_runtime_cpu_workers(rt);
@@ -409,7 +409,7 @@ static void print_part(const json_t *p) {
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 
-/* One line per rank: where it runs and on what. */
+/* One line per rank: its host, cores, NUMA nodes, CPU workers and GPUs. */
 static void print_ranks(const json_t *all) {
   static const char *const titles[] = {"host", "cores", "NUMA"};
   int width[3];

@@ -13,7 +13,7 @@
 #include "runtime/data/dataset.h"
 #include "tools/commands/commands.h"
 
-static const char HERE[] = "../../build"; /* where a lesson's Makefile looks for Starling, among the sources */
+static const char HERE[] = "../../build"; /* where a Makefile of a lesson in the source tree looks for Starling */
 enum { MOST_DATA = 1 << 27 };             /* bytes of a file of images */
 
 static sl_status put(const char *folder, const char *name, const char *bytes, size_t n) {
@@ -84,7 +84,8 @@ static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
   return status;
 }
 
-/* Reads a link to another page at text: its length, its words, and where the page is. 0: there is none. */
+/* Reads the link to another page that begins at text: its words, and the other page's path. Returns the link's length;
+ * 0: no link begins there. */
 static size_t read_link(const char *text, const char *pages, char words[256], char place[PATH_MAX]) {
   char target[256], *path;
   int n = 0;
@@ -96,8 +97,8 @@ static size_t read_link(const char *text, const char *pages, char words[256], ch
   return known ? (size_t)(end + 1 - text) : 0;
 }
 
-/* Returns the page with each link to another page as text, because the folder gets only this page. The text has the
- * link's words and the place of the other page. The caller must free() the page. NULL: no memory. */
+/* Returns a copy of the page in which each link to another page is plain text, the link's words and the other page's
+ * path: the folder gets only this page. The caller must free() the copy. NULL: no memory. */
 static char *with_places(const char *page, const char *pages) {
   char *changed = NULL, words[256], place[PATH_MAX];
   size_t n;
@@ -135,7 +136,7 @@ static sl_status put_page(const sl__lesson *l, const char *found, const char *to
                "`export PATH=\"$PATH:%s\"`. Starling is in `%s`; elsewhere: `make run PKG_CONFIG_PATH=FOLDER`.\n\n",
                self, found) < 0)
     SL_TRY_OUT(sl_no_memory("for a page"));
-  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) != SL_OK) goto out; /* the user's own lessons have none there */
+  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) != SL_OK) goto out; /* a user's own lesson has no page there */
   if (!(changed = with_places(page, pages ? pages : "."))) SL_TRY_OUT(sl_no_memory("for %s", name));
   status = put_changed(to, "README.md", head, changed, changes, 2);
 out:

@@ -33,7 +33,7 @@ static sl_status read_duration(const char *text, double *seconds) {
   return sl_fail(SL_EINVAL, "--time %.40s: give a number and its unit, s, m, h or d, such as 36h", text);
 }
 
-/* Samples of the training, and the seconds that it may take; 0: not asked for. */
+/* Reads the number of samples of the training, and its limit in seconds; 0: not given. */
 static sl_status read_training(const sl__planning *s, double *samples, double *limit) {
   const sl__options *o = s->o;
   *samples = *limit = 0;
@@ -144,7 +144,7 @@ static sl_status answer(sl__planning *s, double samples, double limit) {
   for (int i = 0; i < n; i++)
     if (list[i].standard) a.standard = &list[i];
   a.shown = n < SHOWN ? n : SHOWN;
-  if (a.predicted && a.standard == &list[n - 1] && n > 1) a.shown = n - 1; /* it is not in order */
+  if (a.predicted && a.standard == &list[n - 1] && n > 1) a.shown = n - 1; /* the default plan is not sorted in */
   if (!a.standard && !*why) snprintf(why, sizeof why, "it could not be simulated");
   if (a.limit > 0 && samples * sl__seconds(&list[0]) / (double)list[0].v[SL__BATCH] > a.limit)
     SL_TRY_OUT(sl__nodes_needed(s, &list[0], samples, a.limit, sl__seconds(&list[0]) / list[0].p.seconds,

@@ -97,7 +97,7 @@ static sl_status prepare(sl__scaling *s) {
   return o->out ? sl_folder_make(o->out) : SL_OK;
 }
 
-/* SL_EINVAL, with the first reason, if there are no figures at all. */
+/* If no point has figures, fails with SL_EINVAL and the first point's reason. */
 static sl_status check_figures(const sl__scale_series *series) {
   for (int i = 0; i < series->n; i++)
     if (!series->point[i].reason) return SL_OK;

@@ -40,7 +40,7 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   const char **words = calloc((size_t)o->argc + 2, sizeof *words);
   if (!words) return sl_no_memory("for the words of a command");
   memcpy(words, o->argv, (size_t)o->argc * sizeof *words);
-  words[o->argc] = "--log=root.threshold:warning"; /* for SimGrid, which takes it out */
+  words[o->argc] = "--log=root.threshold:warning"; /* for SimGrid, which removes it from the arguments */
   execv(program, (char *const *)words);
   free(words);
   return sl_fail(SL_EIO, "%s does not start: %s", program, strerror(errno));

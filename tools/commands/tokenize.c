@@ -65,7 +65,7 @@ static sl_status reader_more(reader *r) {
   return SL_OK;
 }
 
-/* Length of the next piece, 0 at the end: up to a place where the tokenizer (or NULL: a trainer) may cut. */
+/* *n: length of the next piece, which ends where the tokenizer (NULL: a trainer) may cut; 0: the end of the text. */
 static sl_status reader_next(reader *r, const sl_tokenizer *tokenizer, size_t *n) {
   do {
     SL_TRY(reader_more(r));
@@ -213,7 +213,7 @@ static sl_status tell(const sl__options *o, const job *j, int bits, int64_t trai
   return SL_OK;
 }
 
-/* Writes the tokenizer's text, and does not put it at its path yet. */
+/* Writes the tokenizer's text to *file, which the caller must still commit to its path. */
 static sl_status write_tokenizer(const sl_tokenizer *tokenizer, const char *path, sl_file **file) {
   char *text;
   *file = NULL;

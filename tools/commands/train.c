@@ -16,7 +16,8 @@
 #include "tools/watch/heartbeat.h"
 #include "tools/watch/watch.h"
 
-/* Comes before all common work: ranks that differ would wait for one another, or train differently. */
+/* Compares the ranks' settings before the ranks work together: ranks that differ would wait for one another, or train
+ * differently. */
 static sl_status compare_ranks(const sl__job *j) {
   char *text;
   if (j->ranks.n == 1) return SL_OK;
@@ -30,7 +31,7 @@ static sl_status choose_precision(sl__trainer *r) {
   char said[160];
   SL_TRY(sl__precision_choose(&r->job, said, sizeof said));
   if (!*said) return SL_OK;
-  r->o->training.precision = r->job.facts.training.precision; /* as if it had been given */
+  r->o->training.precision = r->job.facts.training.precision; /* as if given by --precision */
   if (!r->o->quiet && !r->o->json) printf("precision  %s\n", said);
   return SL_OK;
 }
@@ -70,7 +71,7 @@ static sl_status prepare(sl__trainer *r) {
   if (o->resume) SL_TRY(sl__rundir_rewind_metrics(r->dir, r->job.step));
   SL_TRY(o->resume ? sl__trainer_recover_best(r) : sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_open_checkpoints(r));
-  r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* by an earlier start */
+  r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* an earlier start may have reached it */
   if (r->job.ranks.rank > 0) return SL_OK;
   const sl__machine speeds = sl__machine_read(r->job.runtime);
   r->prediction = sl__predict_or_warn(&r->job, &speeds);
@@ -130,7 +131,8 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   sl__process_announce(sl__launch_rank());
   sl_status status = run(&r, exit_code);
   sl__meter_clear(&r.meter);
-  /* Ends writing while the directory is locked, unless one of several ranks has failed: then it would wait for ever. */
+  /* Waits for the writing of checkpoints while the directory is still locked. If one of several ranks has failed, the
+   * wait would never end. */
   if (status == SL_OK || r.job.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);
   status = close_directory(&r, status);
   sl__heartbeat_end(status == SL_OK ? *exit_code : sl__exit_code(status));

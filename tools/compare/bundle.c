@@ -20,7 +20,7 @@
 typedef struct bundle {
   sl_file *file;
   struct archive *archive;
-  char folder[NAME_MAX + 1]; /* contains everything */
+  char folder[NAME_MAX + 1]; /* the archive's only top folder */
   sl_status wrote;           /* status of writing the file */
 } bundle;
 

@@ -18,7 +18,7 @@ typedef struct sl__measured {
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* %, of worker time */
   double moved, energy;                 /* per step: bytes moved between memory nodes, joules; NaN: unknown */
-  int order;                            /* of all processes, from 0 */
+  int order;                            /* number among all processes, from 0 */
 } sl__measured;
 
 /* Figures over the repetitions in which both this policy and the base ran. */
@@ -54,12 +54,12 @@ typedef struct sl__comparison {
   int64_t steps;        /* measured in each process */
   double limit;         /* seconds for the whole comparison; infinite if the options give repetitions */
   int64_t began;        /* ns */
-  double expected;      /* seconds from then to the end; 0: unknown */
+  double expected;      /* seconds from `began` to the end; 0: unknown */
   double step_s;        /* seconds of a step, as first measured */
   double process_s;     /* seconds: mean duration of a measuring process; before the first one: its duration without the
                            steps */
   double alone_s;       /* seconds: mean duration of the processes on one worker */
-  int measured, alones; /* number of processes of each that ran */
+  int measured, alones; /* processes that have run: measuring ones, and those on one worker */
   sl__meter meter;
   char doing[128]; /* text of the progress meter */
   int stopped;     /* 1: a signal ended the measurements early */
@@ -72,7 +72,7 @@ typedef struct sl__comparison {
   sl_timeline **graph;   /* timeline of the step on all workers; n_graph is 1 */
   int n_graph;
   double *alone;         /* [kinds][SL__PLACES] seconds of each kind of task with no other task running */
-  double bound, kernels; /* seconds: the bound of a step; kernels run alone, divided as in the bound, summed */
+  double bound, kernels; /* seconds of a step: its bound; its kernels, run alone, where the bound put them */
   json_t *plan;          /* as reported by bench */
   json_t *models;        /* paths of the performance models' files */
   char *machine;         /* machine of these models */
@@ -86,7 +86,7 @@ typedef struct sl__comparison {
 enum { SL__MOST_POLICIES = 64 };
 /* Whether a policy is compared by default; heteroprio only on machines with GPUs. */
 int sl__compare_default(const char *policy, int gpus);
-/* SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. told: the names that there are; NULL:
+/* SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. told: the names of all policies; NULL:
  * those of this program's StarPU and of --sched-lib. */
 sl_status sl__compare_check_policies(const sl__options *o, const char *told);
 /* Allocates the variants, the base first, with room for c->room repetitions of each. */
@@ -117,7 +117,7 @@ enum {
  * least half a second, else fewer; at least three, even if they take longer. */
 sl__amount sl__compare_fit(const sl__budget *b);
 
-/* ---- how far it is (progress.c) */
+/* ---- progress (progress.c) */
 
 double sl__compare_elapsed(const sl__comparison *c); /* seconds since it began */
 /* Estimates the time for the rest from the time so far. */

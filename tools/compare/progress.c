@@ -1,4 +1,4 @@
-/* starling compare: how far it is. */
+/* starling compare: the progress meter, and the expected end. */
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
 

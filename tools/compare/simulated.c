@@ -1,5 +1,6 @@
 /* starling compare --machine: the policies on a simulated machine. A simulation always gives the same times, so each
- * policy runs once, and differences need no statistics. Several GPUs: beside the policies, tasks placed by the plan. */
+ * policy runs once, and differences need no statistics. With several GPUs, placement by the predicted plan is compared,
+ * too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 
-/* What a policy's simulation said; NULL: it failed. */
+/* The output of a policy's simulation. json NULL: it failed, for this reason. */
 typedef struct result {
   json_t *json;
   char *reason;

@@ -47,7 +47,7 @@ static size_t bytes_of(const sl_shape *shape, sl_dtype dtype) {
   return (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
 }
 
-/* Lists the tensors of the graph; the parts of one become the whole tensor, in memory of its own (*rooms[n]). */
+/* Lists the tensors of the graph. If a tensor is divided, joins its parts: entry i then owns the memory rooms[i]. */
 static sl_status list_arrays(sl_store *store, const sl_graph *graph, sl_named_array *arrays, void **rooms,
                              char (*names)[SL_PART_NAME], int *n) {
   *n = 0;
@@ -265,7 +265,7 @@ static sl_status join_parts(const sl__model_file *f, const sl_model *model, cons
   return status;
 }
 
-/* Fills a store where the network or the file is in folds: by way of a store of whole tensors. */
+/* Fills a store if the network or the file has folds, by way of a store of whole tensors. */
 static sl_status fill_parts(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
                             const sl_model_data *data, int new_head) {
   const sl_training unfolded = {.optimizer = SL_OPTIMIZER_SGD};

@@ -19,7 +19,7 @@ typedef struct sl__model_facts {
   sl_plan plan;
   double val_fraction;
   sl_augment augment; /* of the training images */
-  char **class_names; /* [data.classes] of images; NULL or empty of tokens */
+  char **class_names; /* [data.classes] for images; NULL or empty for tokens */
   int64_t step;       /* after which the parameters were saved */
 } sl__model_facts;
 

@@ -13,7 +13,7 @@ enum { SL__SANDBOX_WORDS = 256 };
 typedef struct sl__sandbox {
   int on;                        /* 0: nothing but trial.h's limits */
   int with_prlimit;              /* the number of processes is bounded by the kernel, too */
-  uid_t uid;                     /* that programs run as, so root has no submission run as root; 0: the caller's */
+  uid_t uid;                     /* user that programs run as, another one if root grades; 0: the caller's */
   char *word[SL__SANDBOX_WORDS]; /* bwrap's arguments but for the program's folder */
   int n;
   char *environment[16];

@@ -35,7 +35,7 @@ typedef struct processes {
   int n, room;
 } processes;
 
-/* The sums of what all descendants of this process use. */
+/* What all descendants of this process use together. */
 typedef struct use {
   int processes, awake; /* awake: a thread runs, waits for a processor, or waits for the disk */
   size_t bytes;

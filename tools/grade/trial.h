@@ -32,7 +32,7 @@ typedef struct sl__trial {
 } sl__trial;
 
 typedef struct sl__attempt {
-  const char *folder; /* that it starts in */
+  const char *folder; /* its working folder */
   char *const *argv, *const *environment;
   int in;    /* descriptor of its standard input; -1: none */
   uid_t uid; /* user and group that it runs as; 0: the caller's */

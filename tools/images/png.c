@@ -57,7 +57,7 @@ static int run(job *j) {
   png_set_user_limits(j->z, SL__PICTURE_PIXELS, SL__PICTURE_PIXELS);
   png_set_chunk_malloc_max(j->z, 1 << 23);
   png_read_info(j->z, j->info);
-  const int stored_bits = png_get_bit_depth(j->z, j->info) * png_get_channels(j->z, j->info); /* bytes of a pixel */
+  const int stored_bits = png_get_bit_depth(j->z, j->info) * png_get_channels(j->z, j->info); /* bits of a pixel */
   const int64_t height = png_get_image_height(j->z, j->info);
   const int channels =
       png_get_color_type(j->z, j->info) & PNG_COLOR_MASK_COLOR ? 3 : 1; /* palettes have that bit too */

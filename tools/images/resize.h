@@ -9,7 +9,7 @@
 typedef struct sl__fit {
   int64_t height, width; /* resize to this, whatever that does to the proportions; or ... */
   int64_t shorter;       /* ... the shorter side to this, the other to floor(shorter * other side / shorter side) */
-  int64_t crop_height, crop_width; /* then cut this out of the middle; of an odd rest half is rounded to even */
+  int64_t crop_height, crop_width; /* then cut this out of the middle; half of an odd rest is rounded to even */
 } sl__fit;
 
 /* In place. SL_ESHAPE when the crop is larger than the picture. On failure the picture is as it was. */

@@ -23,7 +23,8 @@
 
 enum {
   KNOCK_S = 20, /* how long a host may take to answer after a loss */
-  START_S = 5,  /* how much longer than --stall-timeout ranks may take to start: those that have done so end first */
+  START_S = 5,  /* added to --stall-timeout for the start of ranks, so that the watch of the started ranks ends the job
+                   first */
   ENDED_S = 60  /* how long mpiexec may take to exit after the heartbeat has reported the job's end */
 };
 
@@ -47,7 +48,7 @@ typedef struct launcher {
 /* How a job ended. */
 typedef struct end {
   int code, lost;
-  char what[512]; /* message; without one nothing is to be said */
+  char what[512]; /* message to print; "": none */
 } end;
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */

@@ -11,8 +11,8 @@
 
 enum { NAME = 96 };
 
-/* A key without its unit: "gpu.memory" of gpu.memory_gigabytes, "gpu.bandwidth" of gpu.gigabytes_per_s. Its value then
- * counts in bytes, bytes/s or seconds. The key itself where it has no such unit. */
+/* A key's name without its unit: "gpu.memory" for gpu.memory_gigabytes, "gpu.bandwidth" for gpu.gigabytes_per_s. Its
+ * value then counts in bytes, bytes/s or seconds. A key without such a unit keeps its name. */
 static void without_unit(const char *path, char name[NAME]) {
   static const char *const units[][2] = {{"gigabytes_per_s", "bandwidth"}, {"_gigabytes", ""}, {"_us", ""}};
   snprintf(name, NAME, "%s", path);
@@ -29,7 +29,8 @@ static int is_number(const sl__machine_key *key) {
   return key->kind == SL__KEY_REAL || key->kind == SL__KEY_COUNT || key->kind == SL__KEY_WHOLE;
 }
 
-/* 1: the key, in its own unit; 2: without its unit; 0: another. network.bandwidth is that of a rank and of a node. */
+/* Whether name means this key. 1: in the key's unit; 2: without its unit; 0: it does not. network.bandwidth means two
+ * keys, those of a rank and of a node. */
 static int named(const sl__machine_key *key, const char *name) {
   char bare[NAME];
   if (!is_number(key)) return 0;

@@ -19,7 +19,7 @@ typedef struct sl__cpu_description {
   double efficiency;       /* share of the peak that large products reach, 0 to 1 */
   double memory;           /* bytes of a node */
   double bandwidth;        /* bytes/s of a NUMA domain's memory */
-  double overhead;         /* seconds that a task costs beside its kernel */
+  double overhead;         /* seconds that a task costs besides its kernel */
   double watts, idle;      /* of a node without its GPUs: all cores busy, none busy; 0: unknown */
 } sl__cpu_description;
 

@@ -129,7 +129,7 @@ static sl_status measure_inside(const place *p, MPI_Comm node, sl__network_descr
 
 /* ---- between nodes ----------------------------------------------------------------------------------------------- */
 
-/* Waits asleep: ranks that take no part leave their cores to those that do. */
+/* Sleeps while it waits: ranks that take no part leave their cores to those that do. */
 static sl_status wait_asleep(MPI_Request *request) {
   const struct timespec nap = {.tv_nsec = 200000};
   for (int done = 0; !done;) {

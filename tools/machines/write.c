@@ -44,7 +44,7 @@ static void close_section(writing *w) {
   emit(w, &event, yaml_mapping_end_event_initialize(&event));
 }
 
-/* Closes and opens sections until that of the key is open; `from` bytes of its path are left out. */
+/* Closes and opens sections until the key's section is open. path: the key's. */
 static void enter(writing *w, const char *path) {
   const char *last = strrchr(path, '.');
   const size_t n = last ? (size_t)(last - path) : 0;

@@ -29,7 +29,7 @@ static int node_of(const sl__mesh_job *job, int d, int r) {
   return (d * sl__mesh_sharing(&job->mesh) + r) / ranks_of_node(&job->joined);
 }
 
-/* The rate of one of `senders` ranks of a node that send to other nodes at once. */
+/* The rate of each of `senders` ranks of a node that send to other nodes at the same time. */
 static double share_of(const sl_interconnect *j, int senders) {
   return j->adapters > 0 ? fmin(j->network, j->adapters / senders) : j->network / senders;
 }
@@ -80,7 +80,7 @@ static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, s
   return SL_OK;
 }
 
-/* Finds the bytes that the GPUs of a rank must hold, and the bytes that they copy if these are too many. */
+/* Finds the bytes that a GPU of a rank must hold, and the least time of its copies if not all data fit. */
 static sl_status hold(const sl__mesh_job *job, const char *keep, sl__mesh_step *s) {
   const size_t room = job->gpu_memory > 0 ? (size_t)job->gpu_memory : SIZE_MAX;
   for (int i = 0; i < s->machine.kind[SL_KIND_GPU].workers; i++) {
@@ -125,9 +125,10 @@ out:
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* The longest path of a rank, if it never waited for others, or its tasks spread evenly over its workers. */
+/* A lower bound on a rank's step: its longest path if it never waits for other ranks, or its tasks spread evenly over
+ * its workers, whichever is longer. */
 static sl_status bound(const sl__mesh_step *s, double busy, double *seconds) {
-  double *end = calloc((size_t)s->step->n_nodes + 1, sizeof *end); /* first the time of an exchange, then its end */
+  double *end = calloc((size_t)s->step->n_nodes + 1, sizeof *end); /* of an exchange: at first its time */
   if (!end) return sl_no_memory("for the bound of %d tasks", s->step->n_nodes);
   for (int k = 0; k < s->exchanges; k++) end[s->exchange[k].node] = s->exchange[k].seconds;
   *seconds = busy;
@@ -216,7 +217,7 @@ double sl__mesh_node_bytes(const sl__mesh_steps *all, const sl_interconnect *j,
                            double (*bytes)(const sl__mesh_step *step, const void *arg), const void *arg) {
   const int local = ranks_of_node(j);
   double most = 0;
-  for (int node = 0; node < j->nodes && node < all->n; node++) { /* then the same runs of ranks come again */
+  for (int node = 0; node < j->nodes && node < all->n; node++) { /* later nodes repeat these runs of ranks */
     double here = 0;
     for (int k = 0; k < local; k++) here += bytes(&all->rank[(int)(((int64_t)node * local + k) % all->n)], arg);
     most = fmax(most, here);

@@ -35,7 +35,7 @@ static char *name_of(const sl__answer *a, const sl__candidate *c, char *text, si
   return text;
 }
 
-/* The plan that a reason compares plan i with: the next one, after the last the default one. NULL: none. */
+/* The plan with which the reason compares plan i: the next one; for the last, the default plan. NULL: none. */
 static const sl__candidate *compared(const sl__answer *a, int i) {
   if (i + 1 < a->shown) return &a->list[i + 1];
   return a->standard && a->standard != &a->list[i] && a->standard >= a->list + a->shown ? a->standard : NULL;

@@ -50,14 +50,14 @@ typedef struct sl__prediction {
 typedef struct sl__candidate {
   int64_t v[SL__AXES];
   int nodes;
-  char mesh[64];     /* of sl__screen: as --mesh takes it; "": all ranks divide the samples */
+  char mesh[64];     /* set by sl__screen, in the form of --mesh; "": all ranks divide the samples */
   const char *sched; /* policy; NULL: the default one */
   int standard;      /* 1: the plan of the options alone, without a search */
   sl__prediction p;
   json_t *simulated; /* what `starling simulate --json` said; NULL: not simulated */
   char *reason;      /* why there is no simulation */
   double measured;   /* seconds of a step here, median; 0: not measured */
-  double spread;     /* slowest over fastest of these */
+  double spread;     /* slowest over fastest of the measured steps */
 } sl__candidate;
 
 enum { SL__VALUES = 32 };
@@ -78,9 +78,9 @@ typedef struct sl__planning {
   double gpu_memory;
   int64_t first_batch; /* the model's, or --batch */
   sl__values axis[SL__AXES];
-  sl_network network; /* the last one built, and what for */
+  sl_network network; /* the last network built, and the values for which it was built */
   int64_t built_batch, built_recompute, built_tensor, built_workers;
-  sl__candidate *seen; /* all that were predicted */
+  sl__candidate *seen; /* all candidates predicted so far */
   int n_seen, room;
   double work; /* tasks predicted so far: bounds the search, so that the same command gives the same answer */
   sl__meter meter;

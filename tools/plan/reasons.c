@@ -55,7 +55,7 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
 
 static double real(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
-/* Where a spends less of a sample's time than b: in kernels, or idle by one cause. The part with the largest saving. */
+/* The part of a sample's time in which a saves most over b: kernels, or idle time by one cause. */
 static void saving(const sl__candidate *a, const sl__candidate *b, char *text, size_t n) {
   const json_t *ia = json_object_get(a->simulated, "idle_percent"), *value;
   const double sa = sl__seconds(a) / (double)a->v[SL__BATCH], sb = sl__seconds(b) / (double)b->v[SL__BATCH];

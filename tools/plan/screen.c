@@ -17,8 +17,8 @@
 #include "tools/settings/workers.h"
 #include "tools/simulate/node.h"
 
-/* Bytes of a rank beside its program: MPI, StarPU, the recorder and the libraries. A constant, so that the same command
- * gives the same answer. */
+/* Bytes of a rank besides its program: MPI, StarPU, the recorder and the libraries. A constant, so that the same
+ * command gives the same answer. */
 static const double PROCESS = 120e6;
 enum { DEPTH = 3 /* batches that a loader reads ahead */, BUCKET = 2 << 20 /* bytes that one exchange moves */ };
 
@@ -81,7 +81,8 @@ static void judge(const sl__planning *s, sl__prediction *p) {
   p->of_gpu = gpu > node && gpu > 0;
 }
 
-/* Lower bound on the seconds of the copies that the plan of a GPU's memory makes. */
+/* Finds the bytes that a GPU must hold. Raises the step's time to the least time of the copies by the plan of its
+ * memory. */
 static sl_status hold(const sl__planning *s, const sl_graph *step, const sl_schedule *schedule, const sl_memory *memory,
                       const sl_machine *machine, const char *keep, sl__prediction *p) {
   for (int i = 0; i < machine->kind[SL_KIND_GPU].workers; i++) {
@@ -197,8 +198,9 @@ static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simul
   return SL_OK;
 }
 
-/* Whether the ranks can be divided so; one stage alone has no order of passes. Ranks that divide products
- * exchange four times in a block, so they stay on a node, unless the options say otherwise. */
+/* Whether the ranks can be divided so. On one stage, orders, runs of layers and messages make no difference, so only
+ * the first value of each is accepted. Ranks that divide products exchange four times in a block, so they stay on a
+ * node, unless the options say otherwise. */
 static int fits_mesh(const sl__planning *s, const sl__candidate *c) {
   const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
   sl__mesh asked;

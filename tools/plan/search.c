@@ -47,7 +47,7 @@ static void put_locals(const sl__planning *s, sl__values *axis) {
     return;
   }
   put(axis, 1);
-  if (s->o->measures) return; /* bench in this process's place is one rank */
+  if (s->o->measures) return; /* --run measures by bench on one rank */
   const int parts = m->gpu.count > 0 ? m->gpu.count : m->cpu.numa_domains;
   for (int n = 2; n <= parts; n++)
     if (parts % n == 0 && (n == 2 || n == parts) && (m->network.shared > 0 || m->network.latency > 0)) put(axis, n);
@@ -136,7 +136,7 @@ double sl__score(const sl__planning *s, const sl__candidate *c, double seconds) 
   return seconds / (double)c->v[SL__BATCH] * (ratio > 1 ? pow(1.05, log2(ratio)) : 1);
 }
 
-/* Number of axes on which the plan is not the simplest. Another one must save more than half a per cent of the step. */
+/* Number of axes on which the plan is not the simplest. Each must save more than half a per cent of the step. */
 static int moved(const sl__candidate *c) {
   return (c->v[SL__LOCAL] > 1) + (c->v[SL__MICRO] > 1) + (c->v[SL__BLOCKS] > 1) + (c->v[SL__RECOMPUTE] > 0) +
          (c->v[SL__ZERO] > 0) + (c->v[SL__GROUPS] > 1) + (c->v[SL__PIPE] > 1) + (c->v[SL__TENSOR] > 1) +
@@ -297,7 +297,7 @@ sl_status sl__search(sl__planning *s, int nodes, int *best) {
   return SL_OK;
 }
 
-/* Whether b need not be listed beside a: it predicts the same, or differs only in row blocks and by less than 1%. */
+/* Whether b is too much like a to list: it predicts the same, or differs only in row blocks and by less than 1%. */
 static int alike(const sl__candidate *a, const sl__candidate *b) {
   const double ratio = b->p.seconds / a->p.seconds;
   if (ratio == 1 && a->v[SL__BATCH] == b->v[SL__BATCH] && a->p.tasks == b->p.tasks) return 1;

@@ -39,7 +39,7 @@ void sl__candidates_free(sl__candidate *list, int n) {
   free(list);
 }
 
-/* Simulated ones first, the best of them at the front. Stable. */
+/* Sorts the list: simulated plans first, the best at the front. Stable. */
 static void sort(const sl__planning *s, sl__candidate *list, int n) {
   for (int i = 1; i < n; i++)
     for (int k = i; k > 0; k--) {

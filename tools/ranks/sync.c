@@ -62,7 +62,7 @@ static sl_tensor *velocity_of(sl_store *store, const sl_tensor *t) {
 sl_status sl__sync_open(sl__sync *s, const sl_plan *plan, const sl__ranks *ranks, sl_store *store) {
   if (s->every == 0) return SL_OK;
   const int n = sl_store_count(store);
-  if (s->start) return SL_OK; /* the programs are made again */
+  if (s->start) return SL_OK; /* already open: only the programs are made again */
   s->weight = (double)ranks->training_rows / (double)plan->batch;
   s->n = n;
   for (int i = 0; i < n; i++)
@@ -108,7 +108,7 @@ sl_status sl__sync_begin(sl__sync *s, sl_store *store) {
   return SL_OK;
 }
 
-/* A tensor's mean over the ranks, in its place. */
+/* Replaces a tensor by its mean over the ranks. */
 static sl_status take_mean(sl__sync *s, const sl__ranks *ranks, const sl_tensor *t) {
   const int wide = t->dtype == SL_F64;
   for (int64_t at = 0; at < count(t) && ranks->n > 1; at += PIECE) {

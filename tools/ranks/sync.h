@@ -23,7 +23,7 @@ typedef struct sl__sync {
   int begun;     /* 1: `start` holds the parameters of the last meeting */
   int64_t met;   /* step of the last meeting */
   float **start; /* [tensors of the store] of parameters; NULL for others */
-  int n;         /* tensors of the store when it was opened */
+  int n;         /* number of tensors of the store when it was opened */
   double weight; /* this rank's share of the samples */
   uint64_t sent; /* bytes that this rank sent to others */
 } sl__sync;

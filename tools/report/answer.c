@@ -108,7 +108,7 @@ static void tell_bound(const mean *m, json_t *to) {
 }
 
 static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {
-  const sl__sums *longest = &r->sums[0]; /* under way */
+  const sl__sums *longest = &r->sums[0]; /* the rank whose exchanges were under way longest */
   double under_way = 0, hidden = 0;
   for (int i = 0; i < r->n; i++) {
     under_way += r->sums[i].overlap.under_way, hidden += r->sums[i].overlap.hidden;

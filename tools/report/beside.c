@@ -114,9 +114,9 @@ static sl_status add(sl__report_beside *x, sl__part_kind kind, sl_idle_cause cau
   return SL_OK;
 }
 
-/* Tasks of one kind on CPU or GPU workers, a step. */
+/* Tasks of one kind in a step, on CPU or on GPU workers. */
 typedef struct work {
-  double tasks, mean; /* seconds of one, as a mean */
+  double tasks, mean; /* mean seconds of a task */
 } work;
 enum { CPU, GPU, PLACES };
 
@@ -137,8 +137,9 @@ static work *work_of(const sl__sums *s) {
   return all;
 }
 
-/* One kind of tasks: n tasks of t seconds differ by n (t - t') in speed, and by (n - n') t' in placement, which add up
- * to n t - n' t'. If the other run had none of these on such workers, all is placement. */
+/* Adds one kind of tasks. If one run has n tasks of t seconds and the other n' tasks of t', then n (t - t') is due to
+ * speed and (n - n') t' to placement; together they are n t - n' t'. If the other run had no such task on such workers,
+ * all of it is placement. */
 static sl_status add_kind(sl__report_beside *to, const sl_timeline_node *node, const work *mine, const work *other,
                           double share, int workers, int others) {
   double run = 0, beside = 0, speed = 0, placed = 0;
@@ -160,7 +161,7 @@ static sl_status add_kind(sl__report_beside *to, const sl_timeline_node *node, c
   return workers == others ? SL_OK : add(to, SL__PART_WORKERS, SL_IDLE_CAUSES, 0, 0, share * number);
 }
 
-/* A rank of which both have whole steps; share: 1 / number of such ranks. */
+/* Adds a rank of which both runs have whole steps. share: 1 / number of such ranks. */
 static sl_status add_rank(sl__report_beside *x, const sl__sums *r, const sl__sums *b, double share) {
   unsigned char *seen = calloc((size_t)r->t->n_nodes + 1, 1);
   work *mine = work_of(r), *other = work_of(b);
@@ -183,7 +184,7 @@ out:
   return status;
 }
 
-/* Kernels by size, then the others; idle time of the runtime, which has the rest, comes last. */
+/* Kernels by size, then the other parts; idle time of the runtime, which includes the remainder, comes last. */
 static int by_size(const void *a, const void *b) {
   const sl__report_part *x = a, *y = b;
   if (x->kind != y->kind) return (int)x->kind - (int)y->kind;

@@ -93,8 +93,8 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
   return all;
 }
 
-/* Copies between memories are drawn as records of a kind of their own: `worker` is the link, `node` is -1 less the
- * size in KiB, so that it is no node's number. */
+/* Copies between memories are drawn as records of a kind of their own: `worker` is the link, `node` is -1 minus the
+ * size in KiB, which is no node's number. */
 enum { COPY = SL_RECORD_KINDS };
 
 static sl_status copies_of(const sl_timeline *t, int64_t first, sl_record **copies, size_t *n) {
@@ -335,7 +335,7 @@ static sl_status timelines_of(const sl__report_run *r, int64_t first, texts *x, 
   return SL_OK;
 }
 
-/* Two runs show as many steps of each, so that the same steps lie below one another while their times agree. */
+/* Shows the same number of steps of two runs, so that equal steps lie below one another while their times agree. */
 static sl_status all_timelines(const sl__report_run *r, const sl__report_beside *both, json_t *data) {
   const sl__report_run *runs[] = {r, both ? both->beside : NULL};
   const int n = both ? 2 : 1;

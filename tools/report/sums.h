@@ -35,7 +35,7 @@ typedef struct sl__sums {
   int bounded; /* 0: some task has no record */
   sl__link link[SL__LINKS];
   int n_links;
-  sl__moved moved[SL__MOVED]; /* by bytes; those of further operations are in the last */
+  sl__moved moved[SL__MOVED]; /* by bytes; the last one sums up all further operations */
   int n_moved;
 } sl__sums;
 

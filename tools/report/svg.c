@@ -115,7 +115,8 @@ static void include(axis *a, double x) {
   a->most = fmax(a->most, x);
 }
 
-/* About so many ticks, at multiples of 1, 2 or 5 times a power of ten; the axis ends at ticks if it may. */
+/* Sets about this many ticks, at multiples of 1, 2 or 5 times a power of ten. The axis ends at ticks unless it is
+ * fixed. */
 static void set_ticks(axis *a, int about, int fixed) {
   if (!(a->least <= a->most)) a->least = 0, a->most = 1; /* no data */
   if (a->least == a->most) {
@@ -132,7 +133,7 @@ static void set_ticks(axis *a, int about, int fixed) {
     a->tick[a->n++] = k * step;
 }
 
-/* Ticks at powers of ten; the axis reaches from one to another. */
+/* Sets ticks at powers of ten. The axis begins and ends at a tick. */
 static void set_decades(axis *a) {
   if (!(a->least <= a->most)) a->least = 1, a->most = 10; /* no data */
   const int low = (int)floor(log10(a->least) + 1e-9);

@@ -26,7 +26,7 @@ void sl__choice_place(const sl__choice *c, const sl_runtime *rt, sl_program *pro
   if (kinds && program && has_both(rt)) sl_program_allow(program, kinds);
 }
 
-/* Seconds of a step: without the first one, which warms up, if there are others. */
+/* Seconds of a step: the median without the first step, which warms up. If not all steps were run, the shortest. */
 static double time_of(const sl__choice *c, int k) {
   const int n = c->steps[k];
   if (n == SL__CHOICE_STEPS) {

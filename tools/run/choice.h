@@ -11,7 +11,7 @@ enum { SL__CHOICES = 3, SL__CHOICE_STEPS = 4 };
 
 typedef struct sl__choice {
   int measuring;          /* 1: the next step belongs to the measurement */
-  int choice;             /* that the next step measures */
+  int choice;             /* the choice that the next step measures */
   int steps[SL__CHOICES]; /* measured so far */
   double seconds[SL__CHOICES][SL__CHOICE_STEPS];
   unsigned kinds; /* in use, as in sl_program_allow; 0: no choice was made */

@@ -102,8 +102,8 @@ static void choose_sums(sl__job *j) {
   j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
 }
 
-/* --products auto: OpenBLAS's in place of kernels without fused multiply-adds, if all ranks measure them to be
- * faster. */
+/* --products auto: takes OpenBLAS's products in place of kernels without fused multiply-adds, if all ranks measure
+ * OpenBLAS's to be faster. */
 static sl_status choose_products(sl__job *j) {
   double gain = 0;
   if (!j->o->products || strcmp(j->o->products, "auto") != 0) return SL_OK;
@@ -184,7 +184,7 @@ static sl_status make_evaluator(sl__job *j) {
                               &j->evaluator);
 }
 
-/* The plan of a step: with --sync, of this rank's part of it. */
+/* The plan of a step; with --sync, the plan of this rank's own part. */
 static const sl_plan *plan_of(const sl__job *j) { return j->sync.every ? &j->own : &j->facts.plan; }
 
 int sl__job_keeps(const sl__job *j, sl_value keep[SL__JOB_KEEPS]) {
@@ -220,7 +220,7 @@ static sl_status make_programs(sl__job *j) {
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
   enum { DEPTH = 3 }; /* batches that a loader reads ahead */
-  /* What the first step touches beside its data, code above all: 1.6 to 3.2 MB with StarPU 1.3, 2.7 to 6 with 1.4. */
+  /* What the first step touches besides its data, mostly code: 1.6 to 3.2 MB with StarPU 1.3, 2.7 to 6 with 1.4. */
   enum { FIRST_STEP_BYTES = 2000000 };
   const int64_t sample = (int64_t)(n->sample_bytes + sizeof(int32_t));
   j->predicted = resident + FIRST_STEP_BYTES + (int64_t)sl_program_bytes(j->program, j->step > 0) +
@@ -320,8 +320,8 @@ static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   return SL_OK;
 }
 
-/* Ranks that train apart: the scores of all samples, so that all ranks decide alike. *clip: not finite if one is not.
- */
+/* With --sync: joins the ranks' scores into those of all samples, so that all ranks decide alike. *clip: not finite if
+ * it is not finite on some rank. */
 static sl_status join_scores(const sl__job *j, sl__job_scores *s, double *clip) {
   enum { FIGURES = 4 };
   const double mine[FIGURES] = {s->loss * s->count, s->correct, s->count, *clip};
@@ -339,8 +339,8 @@ static sl_status join_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   return status;
 }
 
-/* Runs the step again and checks every output. Nothing was updated, or with --sync only on ranks whose own loss is
- * finite; these find nothing. */
+/* Runs the step again and checks every output. Nothing was updated, except with --sync on ranks whose own loss is
+ * finite; these ranks find nothing. */
 static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double loss, double clip) {
   SL_TRY(sl__ranks_agree(&j->ranks, sl_program_find_nonfinite(j->program, step)));
   return sl_fail(SL_ENONFINITE,

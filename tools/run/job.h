@@ -15,7 +15,7 @@
 #include "tools/settings/options.h"
 
 typedef struct sl__job {
-  const sl__options *o; /* outlive it */
+  const sl__options *o; /* must outlive the job */
   int trains;           /* 1: steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
   int records;          /* 1: tasks are recorded */
   sl__model_file *file; /* file of the model; NULL: the model was named */
@@ -34,7 +34,7 @@ typedef struct sl__job {
   sl_program *program;   /* likewise */
   sl__evaluator evaluator;
   sl_loader *loader;
-  void *pinned; /* its slots, pinned for copies to GPUs; NULL: they are not */
+  void *pinned; /* the loader's slots, pinned for copies to GPUs; NULL: they are not */
   size_t pinned_bytes;
   sl_machine machine; /* of the predicted schedule, if known */
   int machine_known;
@@ -102,8 +102,8 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* Whether products of bf16 add up by blocks on this machine if no option says how: it has AMX, and no GPU takes part.
  */
 int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
-/* Prints a line where products of bf16 add up by blocks; and, with --gpu-kernels fast, one with the operations that
- * have a fast kernel. */
+/* Prints a line if products of bf16 add up by blocks and, with --gpu-kernels fast, a line with the operations that have
+ * a fast kernel. */
 void sl__job_print_kernels(const sl__job *job);
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
 void sl__job_close(sl__job *job);          /* a zeroed one is allowed */

@@ -17,7 +17,7 @@ static int is_modelled(const sl__job *j) {
          (!o->balance || strcmp(o->balance, "even") == 0);
 }
 
-/* This rank's workers. Returns 0 if a speed is unknown; then it is that of an ordinary worker. */
+/* *m: this rank's workers. Returns 0 if a speed is unknown; *m then has the speed of an ordinary worker. */
 static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m) {
   const int gpus = sl_runtime_gpus(j->runtime);
   *m = j->machine_known ? j->machine

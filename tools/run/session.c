@@ -43,7 +43,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.calibrate = o->calibrate;
   options.machine = o->machine;
   options.keep_mpi = 1;                    /* main calls MPI_Finalize */
-  options.patience = o->stall_timeout / 6; /* on a busy machine the whole of it; NaN: a command without the option */
+  options.patience = o->stall_timeout / 6; /* six times longer on a busy machine; NaN: a command without the option */
   sl__workers workers;
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;

@@ -33,9 +33,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* Leaves for all counts. Preferably their number divides evenly among the ranks of every count; this may take at most
- * four times the leaves of the largest count, and at most one leaf a sample. Otherwise the leaves of the largest count.
- */
+/* Leaves for all counts: the least number that the ranks of every count divide evenly, if it is at most four times the
+ * leaves of the largest count, and at most the batch. Otherwise the leaves of the largest count. */
 static int64_t leaves_for_all(const sl__scale_series *is, int64_t each, int64_t batch) {
   const int64_t largest = is->point[is->n - 1].data;
   int64_t multiple = 1;

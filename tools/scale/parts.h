@@ -38,7 +38,7 @@ typedef struct sl__scale_point {
   int workers, gpus;            /* CPU workers and GPUs of a rank */
 
   /* ---- figures */
-  double samples;    /* a second */
+  double samples;    /* samples/s */
   double speedup;    /* samples/s over those of the first point with figures */
   double efficiency; /* the speedup over the ratio of the counts */
   double added;      /* speedup gained since the previous point, divided by the ideal gain; NaN: first point */

@@ -53,7 +53,8 @@ static sl_status hosts_of(const sl__scaling *s, const sl__scale_point *p, char *
   return *text ? SL_OK : sl_no_memory("for the hosts");
 }
 
-/* Runs a point. nodes: simulated ones, which may be fewer than the point's. changed: with what the options change. */
+/* Runs a point. nodes: simulated ones, which may be fewer than the point's. changed: 1: on the machine with what
+ * --what-if and --slow-node change. */
 static sl_status run(sl__scaling *s, const sl__scale_point *p, int nodes, int changed, json_t **json, char **reason) {
   static const sl__command bench = {.name = "bench", .bit = SL__BENCH},
                            simulate = {.name = "simulate", .bit = SL__SIMULATE};

@@ -80,8 +80,8 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
   return status;
 }
 
-/* Reads the configuration of the run to resume, except --ranks and --restarts, which this start gives itself: a process
- * that they started reads the file too, and would start further processes. */
+/* Reads the configuration of the run to resume, except --ranks and --restarts, which this start must give itself: the
+ * processes that they launch read the file, too, and would launch further processes. */
 static sl_status read_resumed(const sl__command *command, sl__options *options) {
   char *path = NULL;
   if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");

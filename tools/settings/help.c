@@ -41,9 +41,9 @@ static void put_files(FILE *file) {
     }
 }
 
-/* Writes the help text. Before a text that holds for some commands only come their names; at the end comes the default.
- * In the help of one command, the command's own text replaces a general text after it, and is added to a general text
- * before it. */
+/* Writes the help text, then the default. In the manual (names not NULL), a text for some commands begins with their
+ * names. In the help of one command, the command's own text replaces a general text after it, and is added to a general
+ * text before it. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
   for (int i = 0; s->help[i].text; i++) {

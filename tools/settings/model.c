@@ -58,8 +58,8 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
   return SL_OK;
 }
 
-/* Four micro-batches for each stage keep a pipeline of n stages waiting for (n - 1) / (5 n - 1) of a step; fewer where
- * the batch or the leaves cannot be divided so. */
+/* Four micro-batches for each stage: with n stages the bubble is (n - 1) / (5 n - 1) of a step. Fewer if they do not
+ * divide the batch or the leaves. */
 static int micro_batches_of_pipe(const sl__mesh *mesh, int64_t batch, int64_t leaves) {
   int n = 4 * mesh->pipe;
   while (n > 1 && (leaves > 0 ? leaves / mesh->data % n != 0 : batch / mesh->data % n != 0)) n--;
@@ -75,7 +75,7 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   else if (mesh.pipe > 1)
     plan->micro_batches = micro_batches_of_pipe(&mesh, plan->batch, o->leaves);
   const int parts = plan->micro_batches > 0 ? plan->micro_batches : 1;
-  int each = parts; /* a leaf or more for every rank, since all divide the samples of an evaluation */
+  int each = parts; /* a leaf or more for every rank, because in an evaluation all ranks divide the samples */
   while (each < sl__mesh_sharing(&mesh)) each += parts;
   plan->leaves = mesh.data * each;
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
@@ -92,7 +92,7 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
                     "products, precision");
   if (blas) snprintf(plan->products, sizeof plan->products, "%s", sl_runtime_products());
   if (!plan->shards) {
-    enum { MOST = 8 }; /* a leaf */
+    enum { MOST = 8 }; /* shards of a leaf */
     sl_model_data data;
     SL_TRY(sl__synthetic_data(o, model, &data));
     const int64_t leaves = plan->leaves > 0 ? plan->leaves : 1, each = plan->batch / leaves;
@@ -121,7 +121,7 @@ sl_status sl__settle_folds(const sl__mesh *mesh, int gpus, sl_training *training
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {
-  const char *policy = o->sched ? o->sched : getenv("STARPU_SCHED"); /* which a runtime that has started has set */
+  const char *policy = o->sched ? o->sched : getenv("STARPU_SCHED"); /* set by the runtime when it starts */
   const int chosen = o->sched || o->sched_lib;
   if (policy && strcmp(policy, "heteroprio") == 0) return 0; /* aborts if a task may run on one kind of worker only */
   return o->placement ? strcmp(o->placement, "plan") == 0 : gpus > 1 && !chosen;

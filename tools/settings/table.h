@@ -12,7 +12,7 @@ enum { SL__HELPS = 10 };
 
 typedef struct sl__setting {
   sl_setting s;
-  unsigned commands; /* that take it */
+  unsigned commands; /* that take the option */
   sl__use use;
   unsigned training;    /* flags of a setting of training; else 0 */
   const char *standard; /* default, as text; NULL: none, or found by the command */

@@ -18,12 +18,11 @@ int sl__gpu_kernels(const sl__options *options); /* sl_gpu_kernels of --gpu-kern
 sl_status sl__workers_of(const sl__options *options, sl__workers *workers);
 
 typedef struct sl__mesh {
-  int data;   /* divide the samples */
-  int pipe;   /* stages of a pipeline: divide the layers */
-  int tensor; /* divide the products of a layer; consecutive ranks. Rank r is tensor rank r % tensor of stage
-                 r / tensor % pipe */
+  int data;   /* ranks that divide the samples */
+  int pipe;   /* stages of a pipeline: ranks that divide the layers */
+  int tensor; /* consecutive ranks that divide a layer's products: rank r is r % tensor of stage r / tensor % pipe */
 } sl__mesh;
-static inline int sl__mesh_sharing(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* the same samples */
+static inline int sl__mesh_sharing(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* sharing samples */
 
 /* Reads the sizes that --mesh names; 0: not named. */
 sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);

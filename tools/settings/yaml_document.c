@@ -34,8 +34,7 @@ static sl_status check_tokens(const char *name, const char *text, size_t n) {
   return status;
 }
 
-/* Refuses thousands of values, among which may be as many anchors, for which libyaml's time grows with the square, too.
- */
+/* Refuses thousands of values: all may be anchors, and libyaml's time grows with the square of their number, too. */
 static sl_status check_events(const char *name, const char *text, size_t n) {
   enum { EVENTS = 10000 };
   yaml_parser_t parser;

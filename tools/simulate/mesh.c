@@ -68,7 +68,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__synthetic_data(o, r->model, &r->data));
   sl__training_of(o, r->model, &r->training);
   SL_TRY(sl__plan_of(o, r->model, r->job->ranks, &r->plan));
-  if (r->plan.leaves < r->mesh->data) /* training needs one for each rank, since all ranks divide an evaluation */
+  if (r->plan.leaves < r->mesh->data) /* training needs a leaf for each rank, because all ranks divide an evaluation */
     return sl_fail(SL_EINVAL, "%d leaves cannot be divided among %d ranks", r->plan.leaves, r->mesh->data);
   SL_TRY(sl__settle_folds(r->mesh, r->job->share.gpus > 0, &r->training));
   r->machine = sl__simulated_machine(r->job);

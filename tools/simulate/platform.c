@@ -18,7 +18,7 @@ typedef struct writer {
 
 static int peers(const writer *w) { return w->m->gpu.peer_link > 0; }
 
-/* Between two memories, 0: the host's. GPUs without links of their own copy over the host's memory. */
+/* Bandwidth between two memories; 0 is the host's. GPUs without links of their own copy through the host's memory. */
 static double bandwidth(const writer *w, int from, int to) {
   if (from == to) return 0;
   if (from && to) return peers(w) ? w->m->gpu.peer_link : w->m->gpu.link / 2;
@@ -87,7 +87,7 @@ static sl_status write_platform(const writer *w) {
   return save(w, "platform.v4.xml", text, n);
 }
 
-/* A row for each memory that copies leave, in microseconds or megabytes/s. */
+/* Writes a matrix with a row for each memory that copies leave, in microseconds or megabytes/s. */
 static sl_status write_matrix(const writer *w, const char *suffix, double (*entry)(const writer *, int, int),
                               double unit) {
   char *text = NULL;

@@ -14,7 +14,7 @@ typedef struct sl__sampling {
 } sl__sampling;
 
 typedef struct sl__candidate {
-  double weight; /* logit, then probability but for a factor */
+  double weight; /* logit, then probability up to a common factor */
   int32_t token;
 } sl__candidate;
 

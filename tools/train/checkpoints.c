@@ -13,10 +13,10 @@ struct sl__checkpoints {
   sl_checkpoint_writer *writer;
   sl_store *store;
   int rank;
-  int64_t every, saved; /* saved: the step of the last one */
+  int64_t every, saved; /* saved: step of the last checkpoint */
   double minutes;
-  int64_t at; /* ns: when the last one was begun */
-  int warned; /* has warned that training waits for them */
+  int64_t at; /* ns: when the last checkpoint was begun */
+  int warned; /* has warned that training waits for checkpoints */
 };
 
 static const double LONG_WAIT_S = 1;

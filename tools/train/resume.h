@@ -21,7 +21,7 @@ typedef struct sl__progress {
   sl__score best;          /* of that model: accuracy, loss and samples */
   uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
   char fast[256];          /* name of rank 0's GPU if fast kernels computed; "": exact kernels */
-  sl__sums metrics, shown; /* the second: from the last printed line to the last line of metrics */
+  sl__sums metrics, shown; /* since the last line of metrics; from the last printed line to that line */
   int spikes;              /* 1: the fields below are used (--on-spike) */
   sl__losses losses;
   int n_skipped;

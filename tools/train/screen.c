@@ -7,7 +7,7 @@
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
 
-/* --ranks and --hosts are of one start: the run directory does not repeat them. */
+/* --ranks and --hosts hold for one start only: the run directory does not keep them. */
 static void print_fewer_ranks(const sl__trainer *r) {
   sl__heartbeat before;
   if (sl__heartbeat_read(sl__rundir_path(r->dir), &before) == SL_OK && before.ranks > r->job.ranks.n)

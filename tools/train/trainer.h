@@ -25,7 +25,7 @@ typedef struct sl__interval {
   int64_t overflows; /* steps in which gradients overflowed in fp16 */
   double input;      /* seconds that the loader had waited when the interval began */
   double stood;      /* seconds that training had waited for checkpoints by then */
-  double seconds;    /* that its steps took; known at its end */
+  double seconds;    /* time of its steps; known at its end */
 } sl__interval;
 
 /* Data queued on rank 0 after a write error. */

@@ -86,7 +86,7 @@ void sl__trainer_warn_unverified(const sl__trainer *r) {
   if (r->o->verify_every <= 0 || r->job.ranks.rank > 0) return;
   for (int i = 0; i < sl_store_count(r->job.store); i++) {
     const sl_tensor *t = sl_store_at(r->job.store, i);
-    const int copies = copies_of(t, r->job.ranks.n) > 1 && !(t->common && nodes == 1); /* whether there are several */
+    const int copies = copies_of(t, r->job.ranks.n) > 1 && !(t->common && nodes == 1); /* 1: several ranks have one */
     parameters += t->parameter, compared += t->parameter && copies;
   }
   if (r->job.ranks.n <= 1)

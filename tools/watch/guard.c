@@ -27,7 +27,7 @@ static void stop_here(int signal) {
 static int one_stands(void) {
   int state;
   if (sl_runtime_promised_ranks() <= 1) return 0;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* it holds locks of the C library */
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the next call holds locks of the C library */
   const int n = sl__siblings_standing();
   pthread_setcancelstate(state, NULL);
   return n > 0;

@@ -89,8 +89,8 @@ static struct watch {
   atomic_int said;
   sl_activity_call warned;   /* the call of the last warning; seconds 0: it has returned */
   int warned_of_wait;        /* that warning says that the job waits for the call */
-  unsigned long moves;       /* of this rank when last looked at, */
-  double moved;              /* and when they last grew */
+  unsigned long moves;       /* moves of this rank when last looked at */
+  double moved;              /* when these moves last grew */
   _Atomic(double) disk_slow; /* when a slow disk was last known to keep a rank waiting */
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .meeting = PTHREAD_MUTEX_INITIALIZER,

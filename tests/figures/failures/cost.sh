@@ -2,8 +2,8 @@
 # Figure: what the guards against failures cost. Steps of lenet (batch 64) and gpt2-nano (batch 2) on one rank of one
 # worker and on two ranks, with the watch (--stall-timeout) and without. The two runs are started together and take
 # turns of a tenth of a second, by SIGSTOP and SIGCONT, so that whatever slows the machine slows both; runs of one rank
-# share one core, because cores of a machine that others use too differ. STEPS (lenet 1,000, gpt2-nano 30) steps of
-# each; a run counts by its median step, ROUNDS (5) such pairs by their median ratio.
+# share one core, because other work slows the cores of a machine differently. STEPS (lenet 1,000, gpt2-nano 30) steps
+# of each; a run counts by its median step, ROUNDS (5) such pairs by their median ratio.
 # Target: 1.01. Two runs of the same program differ by up to 2% in one pair. Also the watch's part of the processor time
 # that its ranks take. Target: 0.01. ROUNDS=0: that part alone.
 # MODELS, RANKS: some of these models and numbers of ranks. OLD: another starling, compared with this one in the same
@@ -68,8 +68,9 @@ compare() { # name, ranks, model, steps, what the second run has in place of the
     }' || missed=1
   cat "$work/errors" >&2
 }
-# Processor time of the threads named sl-watch, as a part of that of all threads of the ranks. Looks twice a second as
-# the steps run. The look with the most time counts: threads that have ended are in none.
+# Processor time of the threads named sl-watch, as a part of that of all threads of the ranks. Looks at the threads
+# twice a second while the steps run. The look with the most processor time counts: a later look lacks the threads that
+# have ended.
 share() { # ranks, model, steps
   local ranks=$1 model=$2 steps=$3 job pid task name ran
   bench "$starling" "$ranks" "$model" "$steps" >/dev/null &

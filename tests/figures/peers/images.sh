@@ -1,6 +1,7 @@
 #!/bin/sh
-# Imported images beside torchvision's way by PIL: every pixel within one level. Needs a Python with PIL and numpy
-# (PYTHON), and a folder of classes of images; without one, images of many kinds are made.
+# Figure: images imported by Starling beside the same images made by PIL, as torchvision does it: every pixel is within
+# one level. Needs a Python with PIL and numpy (PYTHON), and a folder of classes of images; without one, images of many
+# kinds are made.
 starling=${STARLING:-$PWD/starling} python=${PYTHON:-python3}
 here=$(cd "$(dirname "$0")" && pwd)
 "$python" -c 'import PIL, numpy' 2>/dev/null || { echo "1..0 # SKIP $python has no PIL and numpy"; exit 77; }

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Figure: samples/s and peak memory of the networks beside PyTorch on the same cores, in turn in one run. Met if the
-# rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger
-# than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
-# Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose. PRECISION=bf16: both in
-# bf16, PyTorch by autocast, without the share of the peak. PLAN=machine: Starling cuts the batch as the predicted
-# step on this machine is shortest, not as on all machines.
+# rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger than
+# PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3, Debian's
+# python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose. PRECISION=bf16: both in bf16,
+# PyTorch by autocast, without the share of the peak. PLAN=machine: Starling takes the leaves and shards with the
+# shortest predicted step on this machine (--plan machine).
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}

@@ -2,13 +2,13 @@
 # Figure: what a pipeline costs, and where it pays; what tensor ranks and folds cost. PARTS: which of (1 2 3).
 # (1) This host: MODEL (gpt2) with BATCH (8) sequences of LENGTH (256) tokens on one rank of two workers, on two stages
 # of one worker with MICRO (8) micro-batches, and on two ranks that divide samples, in turn, ROUNDS (3) times; medians.
-# Targets over one rank: the stages 0.93 of what the bubble, (n - 1) / (m + n - 1) of a step, leaves; samples 0.97. The
-# peak of each is within 3% of the prediction.
-# (3) This host: the same on one rank of two workers without folds and with 2, 3 and 4 of them (FOLDS), and on two
-# tensor ranks of one worker. Targets over one rank: 4 folds 0.97, two ranks 0.93.
+# Targets over one rank: two ranks of samples 0.97; two stages 0.93, without the bubble, which is (n - 1) / (m + n - 1)
+# of a step. The peak of each is within 3% of the prediction.
 # (2) Two test hosts (tests/support/hosts.sh) with a link of RATE (1gbit): MODEL with batches of HOST_BATCHES (4 16)
-# sequences of HOST_LENGTH (64) tokens, as two stages and dividing samples. Target at 256 tokens: stages 1.5 times as
-# fast.
+# sequences of HOST_LENGTH (64) tokens, on two stages, and on two ranks that divide samples. Target with 256 tokens in a
+# batch: the stages are 1.5 times as fast.
+# (3) This host: as (1), on one rank of two workers without folds and with 2, 3 and 4 folds (FOLDS), and on two tensor
+# ranks of one worker. Targets over one rank without folds: 4 folds 0.97, two ranks 0.93.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}

@@ -4,9 +4,8 @@
 # ZeRO 3), layers (1F1B, interleaved, zero-bubble) and products. Before each measurement the tasks are calibrated anew.
 # ROUNDS (3) times; a layout counts by the median of measured over predicted. Target: 0.9 to 1.1. Also whether the
 # layout of two ranks that is fastest by prediction is among the three fastest measured. Needs a quiet machine. The same
-# of the time outside kernels, which changes less with the speed of the machine: the part of rank 0's time that is
-# predicted to be in kernels over the part that was, which is the ratio of the steps if kernels take their predicted
-# time.
+# target holds for the kernels' part of rank 0's time, predicted over measured. It is the ratio of the steps if kernels
+# took their predicted time, so it depends less on the machine's speed.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
