@@ -1,9 +1,9 @@
 /* Messages between ranks that share the same samples (SL_TRANSFER_SEND): the stages of a pipeline, and the ranks of a
  * stage that divide its products. Each piece of samples or of a leaf is a message of its own, so that it leaves as soon
- * as it is made, or several messages (plan->message_parts), so that copies from and to GPUs run beside them. Whole
- * values that one stage sends to another for the same node are one message. A pair of ranks declares its messages in
- * the same order on both sides: by the slots of the sender's passes, then in the order in which this file adds them
- * (program.c). */
+ * as it is made. With plan->message_parts a piece of samples crosses between stages in several messages, so that copies
+ * from and to GPUs overlap the network. Whole values that one stage sends to another for the same node are one message.
+ * A pair of ranks declares its messages in the same order on both sides: by the slots of the sender's passes, then in
+ * the order in which this file adds them (program.c). */
 #include <stdlib.h>
 #include <string.h>
 

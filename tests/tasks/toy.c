@@ -478,3 +478,36 @@ sl_graph *toy_deep_training(int64_t batch, int64_t width, sl_value *loss) {
   add_updates(g, *loss);
   return g;
 }
+
+static void given_cost(const sl_call *c, sl_cost *cost) { cost->flops = *(const double *)c->attr; }
+static const sl_operation given = {.name = "one", .attr_bytes = sizeof(double), .cost = given_cost};
+
+sl_value toy_value(sl_graph *g, sl_role role, int64_t n) {
+  return sl_graph_push_value(g, &(sl_value_info){.name = "value",
+                                                 .dtype = SL_F32,
+                                                 .shape = SL_SHAPE(n),
+                                                 .role = role,
+                                                 .scope = role == SL_ROLE_TEMPORARY ? SL_SCOPE_SAMPLE : SL_SCOPE_WHOLE,
+                                                 .blocks = 1,
+                                                 .producer = -1,
+                                                 .leaf = -1,
+                                                 .shard = -1,
+                                                 .block = -1});
+}
+
+void toy_task(sl_graph *g, double flops, const sl_value *in, int n_in, sl_value out) {
+  const sl_node n = {.op = &given,
+                     .name = "task",
+                     .attr = &flops,
+                     .in = (sl_value *)in,
+                     .n_in = n_in,
+                     .n_arg = n_in,
+                     .out = &out,
+                     .n_out = out != SL_NONE,
+                     .after = SL_NONE,
+                     .leaf = -1,
+                     .shard = -1,
+                     .block = -1};
+  if (n.n_out && g->value[out]->producer < 0) g->value[out]->producer = g->n_nodes;
+  assert_non_null(sl_graph_push_node(g, &n));
+}

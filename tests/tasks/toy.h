@@ -30,6 +30,11 @@ sl_graph *toy_training(int64_t batch, sl_value *loss);
 /* The same with four layers, of 4, width, 2 and width columns. */
 sl_graph *toy_deep_training(int64_t batch, int64_t width, sl_value *loss);
 
+/* Steps for plans worked out by hand; no kernel runs. A value of n F32 elements: temporary ones at SAMPLE scope, others
+ * at WHOLE scope. A task of so many FLOPs; out SL_NONE: it writes nothing. */
+sl_value toy_value(sl_graph *graph, sl_role role, int64_t n);
+void toy_task(sl_graph *graph, double flops, const sl_value *in, int n_in, sl_value out);
+
 /* Controls the operation `faulty`, which fails on purpose. */
 typedef struct toy_fault {
   int64_t row;  /* in the shard that holds this sample; -1: never */

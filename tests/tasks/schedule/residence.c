@@ -10,25 +10,10 @@
 
 enum { BYTES = 1024, MOST = 64 }; /* of each value; values of a random graph */
 
-static void cost(const sl_call *c, sl_cost *cost) { cost->flops = *(const double *)c->attr; }
-static const sl_operation one = {.name = "one", .attr_bytes = sizeof(double), .cost = cost};
+static sl_value add_value(sl_graph *g, sl_role role) { return toy_value(g, role, BYTES / 4); }
 
-static sl_value add_value(sl_graph *g, sl_role role) {
-  sl_value_info info = {.name = "value", .dtype = SL_F32, .shape = SL_SHAPE(BYTES / 4), .role = role, .blocks = 1};
-  info.scope = role == SL_ROLE_TEMPORARY ? SL_SCOPE_SAMPLE : SL_SCOPE_WHOLE;
-  info.producer = info.leaf = info.shard = info.block = -1;
-  return sl_graph_push_value(g, &info);
-}
-
-/* A task that reads `in` and writes `out`; SL_NONE: fewer. */
 static void add_task(sl_graph *g, double flops, sl_value in0, sl_value in1, sl_value out) {
-  sl_value in[] = {in0, in1};
-  sl_node n = {.op = &one, .name = "task", .attr = &flops, .in = in, .out = &out, .after = SL_NONE};
-  n.leaf = n.shard = n.block = -1;
-  n.n_in = n.n_arg = (in0 != SL_NONE) + (in1 != SL_NONE);
-  n.n_out = out != SL_NONE;
-  if (n.n_out && g->value[out]->producer < 0) g->value[out]->producer = g->n_nodes;
-  assert_non_null(sl_graph_push_node(g, &n));
+  toy_task(g, flops, (sl_value[]){in0, in1}, (in0 != SL_NONE) + (in1 != SL_NONE), out);
 }
 
 typedef struct planned {

@@ -20,38 +20,6 @@ static int can_evict(void) {
 
 enum { BYTES = 1024, BUFFERS = 8 }; /* of each value; the most buffers of a plan */
 
-static void cost(const sl_call *c, sl_cost *cost) { (void)c, cost->flops = 4; }
-static const sl_operation four = {.name = "four", .cost = cost};
-
-static sl_value add_value(sl_graph *g, sl_role role) {
-  return sl_graph_push_value(g, &(sl_value_info){.name = "value",
-                                                 .dtype = SL_F32,
-                                                 .shape = SL_SHAPE(BYTES / 4),
-                                                 .role = role,
-                                                 .scope = role == SL_ROLE_TEMPORARY ? SL_SCOPE_SAMPLE : SL_SCOPE_WHOLE,
-                                                 .blocks = 1,
-                                                 .producer = -1,
-                                                 .leaf = -1,
-                                                 .shard = -1,
-                                                 .block = -1});
-}
-
-static void add_task(sl_graph *g, const sl_value *in, int n_in, sl_value out) {
-  sl_node n = {.op = &four,
-               .name = "task",
-               .in = (sl_value *)in,
-               .n_in = n_in,
-               .n_arg = n_in,
-               .out = &out,
-               .n_out = out != SL_NONE,
-               .after = SL_NONE,
-               .leaf = -1,
-               .shard = -1,
-               .block = -1};
-  if (n.n_out && g->value[out]->producer < 0) g->value[out]->producer = g->n_nodes;
-  assert_non_null(sl_graph_push_node(g, &n));
-}
-
 /* A plan of one GPU's memory, and its buffers, which lie in that memory and nowhere else. */
 typedef struct carried {
   sl_runtime *rt;
@@ -134,8 +102,8 @@ static void parameters_in_turn(void **state) {
   if (!can_evict()) skip();
   sl_graph *g = toy_graph(4);
   for (int k = 0; k < 4; k++) {
-    const sl_value v = add_value(g, SL_ROLE_PARAMETER);
-    add_task(g, &v, 1, v);
+    const sl_value v = toy_value(g, SL_ROLE_PARAMETER, BYTES / 4);
+    toy_task(g, 4, &v, 1, v);
   }
   carried *c = carry(g, 3 * BYTES);
   const int first = c->m->n_slots;
@@ -162,9 +130,9 @@ static void a_chain(void **state) {
   if (!can_evict()) skip();
   sl_graph *g = toy_graph(4);
   sl_value v[4];
-  for (int k = 0; k < 4; k++) v[k] = add_value(g, k ? SL_ROLE_TEMPORARY : SL_ROLE_PARAMETER);
-  for (int k = 0; k < 3; k++) add_task(g, &v[k], 1, v[k + 1]);
-  add_task(g, (sl_value[]){v[3], v[0]}, 2, SL_NONE);
+  for (int k = 0; k < 4; k++) v[k] = toy_value(g, k ? SL_ROLE_TEMPORARY : SL_ROLE_PARAMETER, BYTES / 4);
+  for (int k = 0; k < 3; k++) toy_task(g, 4, &v[k], 1, v[k + 1]);
+  toy_task(g, 4, (sl_value[]){v[3], v[0]}, 2, SL_NONE);
   carried *c = carry(g, 2 * BYTES);
   const sl_residence *plan = sl__residences_of(c->all, 0);
   const int w = c->m->n_slots + v[0], y = c->m->slot[v[2]];
