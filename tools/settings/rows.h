@@ -159,8 +159,8 @@ SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH |
 SETTING(INTEGER, pipe_parts, "pipe-parts", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "P", NULL,
         1, 64,
         {0,
-         "with --mesh pipe=N: send the activations of each shard from stage to stage in P messages, so that copies from "
-         "and to GPUs overlap the network (default 1)"})
+         "with --mesh pipe=N: send the activations of each shard from stage to stage in P messages, so that copies "
+         "from and to GPUs overlap the network (default 1)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})
