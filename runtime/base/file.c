@@ -143,10 +143,11 @@ sl_status sl_file_open_regular(const char *path, int flags, unsigned mode, int *
   *fd = (int)SL_CALL_OF_FILE("open", path, open_again(path, flags | O_NONBLOCK, mode));
   if (*fd < 0)
     return (flags & O_ACCMODE) == O_RDONLY ? failed("read", path, errno) : sl_file_failed("write", path, errno);
-  if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) return SL_OK;
+  const int error = fstat(*fd, &info) == 0 ? 0 : errno;
+  if (!error && S_ISREG(info.st_mode)) return SL_OK;
   close(*fd);
   *fd = -1;
-  return not_regular(path, info.st_mode);
+  return error ? failed("read the type of", path, error) : not_regular(path, info.st_mode);
 }
 
 /* A missing parent gives SL_EIO, not SL_ENOTFOUND. */

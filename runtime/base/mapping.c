@@ -74,9 +74,11 @@ sl_status sl_mapping_open(int fd, const char *path, size_t bytes, sl_mapping **m
   if (fstat(fd, &info) != 0) return sl_fail(SL_EIO, "cannot map %s: %s", path, strerror(errno));
   char *copy = strdup(path);
   void *data = copy ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (!copy) return sl_no_memory("for mapping %s", path);
   if (data == MAP_FAILED) {
+    const int error = errno;
     free(copy);
-    return copy ? sl_fail(SL_EIO, "cannot map %s: %s", path, strerror(errno)) : sl_no_memory("for mapping %s", path);
+    return sl_fail(SL_EIO, "cannot map %s: %s", path, strerror(error));
   }
   pthread_mutex_lock(&lock);
   set_handler();

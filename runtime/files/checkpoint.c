@@ -70,8 +70,8 @@ static int is_refused(const char *name) {
   char inner[64];
   if (strncmp(name, REFUSED, strlen(REFUSED)) != 0) return 0;
   snprintf(inner, sizeof inner, "%s", name + strlen(REFUSED));
-  char *dash = strchr(inner + strlen(STEP), '-');
-  if (strlen(inner) > strlen(STEP) && dash) *dash = '\0';
+  char *dash = strlen(inner) > strlen(STEP) ? strchr(inner + strlen(STEP), '-') : NULL;
+  if (dash) *dash = '\0';
   return step_of(inner) >= 0;
 }
 

@@ -17,7 +17,12 @@
 #include "runtime/base/text.h"
 
 /* MOST_BYTES: limit on one read. Reads stay short, so that a disk that hangs can be told from a slow one. */
-enum { MOST_BYTES = 1 << 26, LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, ALIGNMENT = 8 };
+enum {
+  MOST_BYTES = 1 << 26,
+  LENGTH_BYTES = 8,
+  HEADER_LIMIT_BYTES = 100 * 1000 * 1000 /* the format's own */,
+  ALIGNMENT = 8
+};
 #define METADATA "__metadata__"
 
 typedef struct entry {

@@ -145,9 +145,20 @@ static starpu_ssize_t allocate(void *interface, unsigned node) {
   return bytes;
 }
 
+/* StarPU's vectors, but with copy and allocate. */
+static struct starpu_data_copy_methods copy_methods;
+static struct starpu_data_interface_ops vector_ops;
+
+static void set_vector_ops(void) {
+  copy_methods = *starpu_interface_vector_ops.copy_methods;
+  copy_methods.any_to_any = copy;
+  vector_ops = starpu_interface_vector_ops;
+  vector_ops.copy_methods = &copy_methods;
+  vector_ops.allocate_data_on_node = allocate;
+}
+
 void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each) {
-  static struct starpu_data_copy_methods methods;
-  static struct starpu_data_interface_ops ops;
+  static pthread_once_t once = PTHREAD_ONCE_INIT; /* vectors may be registered while tasks use others */
   struct starpu_vector_interface vector = {.id = STARPU_VECTOR_INTERFACE_ID,
                                            .ptr = (uintptr_t)data,
                                            .dev_handle = (uintptr_t)data,
@@ -157,12 +168,8 @@ void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size
   if (sl_transfers_nodes() < 2 || !starpu_interface_vector_ops.copy_methods->any_to_any) {
     starpu_vector_data_register(handle, STARPU_MAIN_RAM, (uintptr_t)data, (uint32_t)n, bytes_each);
   } else {
-    methods = *starpu_interface_vector_ops.copy_methods; /* the same each time */
-    methods.any_to_any = copy;
-    ops = starpu_interface_vector_ops;
-    ops.copy_methods = &methods;
-    ops.allocate_data_on_node = allocate;
-    starpu_data_register(handle, STARPU_MAIN_RAM, &vector, &ops);
+    pthread_once(&once, set_vector_ops);
+    starpu_data_register(handle, STARPU_MAIN_RAM, &vector, &vector_ops);
     for (int node = 0; node < sl_transfers_nodes(); node++)
       know(starpu_data_get_interface_on_node(*handle, (unsigned)node), *handle);
   }

@@ -281,14 +281,15 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, const sl_machine
   enum { PERCENT = 1 };
   const size_t n = (size_t)s->n * sizeof(double);
   double *most = calloc((size_t)g->n_values + 1, sizeof *most), *urgency = malloc(n + 1), *start = malloc(n + 1);
-  int *order = malloc((size_t)s->n * sizeof *order + 1);
+  int *order = malloc((size_t)s->n * sizeof *order + 1), *worker = malloc((size_t)s->n * sizeof *worker + 1);
   const double makespan = s->makespan;
   sl_status status = SL_OK;
-  if (!most || !urgency || !start || !order) {
+  if (!most || !urgency || !start || !order || !worker) {
     status = sl_no_memory("to schedule %d tasks", s->n);
     goto out;
   }
   memcpy(urgency, s->urgency, n), memcpy(start, s->start, n), memcpy(order, s->order, (size_t)s->n * sizeof *order);
+  memcpy(worker, s->worker, (size_t)s->n * sizeof *worker);
   for (int i = 0; i < s->n; i++)
     for (int k = 0; k < g->node[i]->n_in; k++)
       if (most[g->node[i]->in[k]] < urgency[i]) most[g->node[i]->in[k]] = urgency[i];
@@ -302,10 +303,11 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, const sl_machine
   SL_TRY_OUT(predict(s, g, m, on));
   if (s->makespan <= makespan * (1 + PERCENT / 100.0)) goto out;
   memcpy(s->urgency, urgency, n), memcpy(s->start, start, n), memcpy(s->order, order, (size_t)s->n * sizeof *order);
+  memcpy(s->worker, worker, (size_t)s->n * sizeof *worker);
   s->makespan = makespan;
-  if (two_kinds(m)) SL_TRY_OUT(predict(s, g, m, on)); /* also resets workers, times and bytes */
+  if (two_kinds(m)) SL_TRY_OUT(predict(s, g, m, on)); /* also resets times and bytes */
 out:
-  free(most), free(urgency), free(start), free(order);
+  free(most), free(urgency), free(start), free(order), free(worker);
   return status;
 }
 

@@ -12,7 +12,7 @@ for program in "$nvcc" "$dump"; do [ -x "$program" ] || { echo "SKIP: no $progra
 PATH=$(dirname "$dump"):$PATH # its disassembler lies beside it
 work=$(mktemp -d "${TMPDIR:-/tmp}/kernels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-missed=0
+missed=0 sources=0
 # Prints a line for each kernel: its name, its loads from memory by width, its loads from shared memory by width. The
 # last line has "=", the number of kernels, the most registers of one, and the spilled bytes.
 kernels() { # cubin, ptxas's words
@@ -50,10 +50,12 @@ for arch in ${ARCHES:-sm_80 sm_90}; do
       !/^=/ { split($2, a, " "); split($3, b, " "); for (w = 1; w <= 4; w++) { g[w] += a[w]; s[w] += b[w] } }
       END { printf "%6d %4d %4d %4d      %6d %4d %4d %4d", g[1], g[2], g[3], g[4], s[1], s[2], s[3], s[4] }
       ' "$work/table")
-    said=''
+    said='' sources=$((sources + 1))
+    [ "$n" -gt 0 ] || { said=' MISSED: no kernel'; missed=1; }
     [ "$spilled" = 0 ] || [ "$name" = attention ] || [ "$name" = linear ] || { said=' MISSED: spills'; missed=1; }
     printf '%-18s %7d %9d %7d   %s%s\n' "$name" "$n" "$registers" "$spilled" "$sums" "$said"
     [ -z "${KERNELS:-}" ] || awk -F '\t' '!/^=/ { printf "  %s: %s | %s\n", $1, $2, $3 }' "$work/table"
   done
 done
+[ $sources -gt 0 ] || { echo "no source has a name like ${KERNELS-}"; exit 1; }
 exit $missed

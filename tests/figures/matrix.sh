@@ -9,11 +9,12 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 starpu14=${STARPU14:-/opt/starpu-1.4}
 starpu14_cuda=${STARPU14_CUDA:-/opt/starpu-1.4-cuda}
-missed=0
+missed=0 tried=0
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
 try() { # name, configure's arguments
   name=$1; shift
   case $name in ${ONLY:-*}) ;; *) return ;; esac
+  tried=$((tried + 1))
   mkdir -p "$work/b" && cd "$work/b" || exit 1
   if "$top/configure" -q "$@" >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1; then
     make -k -j"${JOBS:-2}" check >check.log 2>&1
@@ -39,4 +40,5 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   try 'gcc, CUDA kernels, installed StarPU' CC=gcc --with-cuda
   [ -d "$starpu14_cuda" ] && try 'gcc, CUDA, StarPU 1.4 with CUDA' CC=gcc --with-cuda --with-starpu="$starpu14_cuda"
 else echo 'CUDA: no nvcc, not run'; fi
+[ $tried -gt 0 ] || { echo "no configuration has a name like ${ONLY-}"; exit 1; }
 exit $missed

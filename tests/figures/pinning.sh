@@ -8,8 +8,9 @@ build=${BUILD:-$top/build}
 [ -x "$build/tests/runtime/processors/topology" ] || { echo "SKIP: no $build/tests/runtime/processors/topology: run ./quickstart check first"; exit 77; }
 "$build/tests/runtime/processors/topology" --print || exit 1
 out=$(CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/runtime/processors/topology" 2>&1)
+code=$?
 failed=$(echo "$out" | grep -c '^not ok')
 passed=$(echo "$out" | grep -c '^ok')
 printf '%-44s target %-8s value %-10s %s\n' 'topology: failed checks' 0 "$failed of $((failed + passed))" \
-  "$([ "$failed" = 0 ] && [ "$passed" -gt 0 ] && echo met || echo MISSED)"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+  "$([ $code = 0 ] && [ "$passed" -gt 0 ] && echo met || echo MISSED)"
+[ $code = 0 ] && [ "$passed" -gt 0 ]

@@ -29,7 +29,7 @@ PKG_CONFIG_PATH=$(dirname "$starling")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH STARPU_SILENT=1
 # shellcheck disable=SC2046 # words
 cc -std=gnu11 -O3 -shared -fPIC $(pkg-config --cflags starling) "$top/examples/08-own-policy/policy.c" -o "$work/policy.so" || exit 1
-missed=0
+missed=0 compared=0
 # Other work on the machine only lengthens steps, above all those with an emulated GPU, which waits by the clock. So the
 # rows are in the order of each policy's shortest repetition.
 table() { # folder of a comparison: its rows as docs/policies.md has them
@@ -47,6 +47,7 @@ table() { # folder of a comparison: its rows as docs/policies.md has them
 }
 compare() { # model, bench's options
   echo "== $*"
+  compared=$((compared + 1))
   to=$out/$1${as:-}
   # shellcheck disable=SC2086 # words
   "$starling" compare "$@" --workers $workers --threads-per-worker 1 --sched-lib "$work/policy.so" --policies "$policies" --repetitions "$repetitions" \
@@ -89,6 +90,7 @@ if [ "$where" = gpu ]; then
     unset "STARPU_SCHED_$weight"
   done
   echo "$(($(date +%s) - began)) s in all"
+  [ $compared -gt 0 ] || { echo 'no network has a name like NETWORKS, no weight one like WEIGHTS'; exit 1; }
   exit $missed
 fi
 set -- --calibrate --priorities both

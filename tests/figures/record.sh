@@ -19,6 +19,7 @@ rate() { # GPUs of a node, nodes, samples a GPU, model and options: samples/s
     --leaves "$ranks" --shards "$ranks" --steps 2 --json | sed -n 's/.*"samples_per_s": \([0-9.e+]*\).*/\1/p'
 }
 row() { # what, published (lowest, highest), simulated, 1: held
+  [ -n "$4" ] || { failed=1; echo "MISSED: $1: the simulation failed"; return; }
   awk -v what="$1" -v low="$2" -v high="$3" -v got="$4" -v held="$5" 'BEGIN {
     best = got / high
     printf "%-52s %10s to %-10s %10.0f %7.2f of the highest\n", what, low, high, got, best

@@ -25,7 +25,7 @@ cost=$(dirname "$starling")/tests/support/recorder_cost
 [ -x "$cost" ] || { echo "SKIP: no $cost: make has it"; exit 77; }
 alone='' record=''
 for _ in 1 2 3 4 5; do
-  read -r task one < <("$cost" 2)
+  read -r task one < <("$cost" 2) && [ -n "$one" ] || { echo "$cost failed"; exit 1; }
   alone+=$(awk -v ns="$task" 'BEGIN { printf "%.4f", ns / 1000 }')$'\n' record+=$one$'\n'
 done
 figure 'nanoseconds of the record alone' 100 "$record"
@@ -36,8 +36,9 @@ for model in lenet gpt2-nano; do
   tasks=$(echo "$first" | field tasks)
   percent='' micro='' workers=$(echo "$first" | field workers)
   for _ in $(seq "$rounds"); do
-    on=$("$starling" bench $model --steps "$steps" --no-measure --json | field step_s_p10) || exit 1
-    off=$("$starling" bench $model --steps "$steps" --no-measure --json --no-record | field step_s_p10) || exit 1
+    on=$("$starling" bench $model --steps "$steps" --no-measure --json | field step_s_p10)
+    off=$("$starling" bench $model --steps "$steps" --no-measure --json --no-record | field step_s_p10)
+    [ -n "$on" ] && [ -n "$off" ] || { echo "starling bench $model failed"; exit 1; }
     percent+=$(awk -v a="$on" -v b="$off" 'BEGIN { printf "%.3f", 100 * (a / b - 1) }')$'\n'
     micro+=$(awk -v a="$on" -v b="$off" -v n="$tasks" -v w="$workers" 'BEGIN { printf "%.3f", 1e6 * (a - b) * w / n }')$'\n'
   done

@@ -14,6 +14,7 @@ TEXT=$runs/kjv.txt
 
 missed=0
 figure() { # name, target, value, 1: met
+  [ -n "$3" ] || { echo "$1: no value"; exit 1; }
   printf '%-52s target %-10s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
   [ "$4" = 1 ] || missed=1
 }
@@ -41,5 +42,6 @@ if "$python" -c 'import torch' 2>/dev/null; then
     "$(awk -v a="$loss" -v b="$theirs" 'BEGIN { print (a <= b) }')"
 fi
 RUN=$runs/kjv-bert "$top/examples/kjv-bert.sh" --force >"$runs/kjv-bert.log" 2>&1 || exit 1
+[ -n "$(summary kjv-bert validation_loss)" ] || { echo 'bert-nano: no value'; exit 1; }
 echo "bert-nano: loss of hidden bytes $(summary kjv-bert validation_loss), of which $(summary kjv-bert validation_accuracy) restored"
 exit $missed

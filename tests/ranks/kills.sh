@@ -96,7 +96,7 @@ kill_again() { # precision, number of kills
   cp undisturbed/model.safetensors .
   case $all_ranks in *[x=]* | random) add_step undisturbed ;; esac
   losses undisturbed >undisturbed.losses
-  done_kills=0 resumed=0 lost=0 again=''
+  done_kills=0 resumed=0 lost=0 died=0 again=''
   # shellcheck disable=SC2086
   set -- $all_ranks
   while [ $done_kills -lt "$todo" ]; do
@@ -123,7 +123,11 @@ kill_again() { # precision, number of kills
     wait $process || code=$?
     [ -z "$again" ] || { grep -q '^resumed after step' out && ! grep -q 'the checkpoint of step' err && resumed=$((resumed + 1)); } || { lost=$((lost + 1)); cat out err >>lost.log; }
     again=yes
-    if [ $code = 0 ]; then # it was faster
+    if [ -z "$victim" ] && [ $code != 0 ]; then # it ended by itself, with an error
+      died=$((died + 1))
+      cat out err >>lost.log
+      [ $died -lt 3 ] || break
+    elif [ $code = 0 ]; then # it was faster
       compare
       rm -rf run
       again=''
@@ -131,6 +135,7 @@ kill_again() { # precision, number of kills
   done
   cp lost.log out 2>/dev/null
   check "$precision: every start after a kill found a whole checkpoint ($resumed of $((resumed + lost)))" test $lost = 0
+  check "$precision: no start ended by itself ($died)" test $died = 0
   if [ -n "$again" ]; then
     # shellcheck disable=SC2086
     run train --resume $one --out run

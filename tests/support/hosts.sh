@@ -65,5 +65,5 @@ on) shift; on "$@" ;;
   address=$2
   shift 2
   on "${address##*.}" sh -c "$*" ;;
-*) sed -n '4,8s/^# //p' "$0" >&2; exit 2 ;;
+*) sed -n '5,8s/^# //p' "$0" >&2; exit 2 ;;
 esac

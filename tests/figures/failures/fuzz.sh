@@ -29,8 +29,9 @@ fuzz() { # target: a line of the table; the last lines of its log on a failure
   local code=$? done inputs
   done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$1.log")
   inputs=$(find "$keep/$1" -type f | wc -l)
+  [ "${done:-0}" -ge "$runs" ] || [ $code != 0 ] || code=1
   printf '%-44s target %-8s value %-10s %s\n' "fuzz: $1, executions ($inputs inputs kept)" "$runs" "${done:-0}" \
-    "$([ $code = 0 ] && [ "${done:-0}" -ge "$runs" ] && echo met || echo MISSED)"
+    "$([ $code = 0 ] && echo met || echo MISSED)"
   [ $code = 0 ] || { grep -E 'ERROR|runtime error|SUMMARY|Test unit written' "$work/$1.log" || tail -n 5 "$work/$1.log"; } | head -n 8
   return $code
 }

@@ -17,6 +17,7 @@ figure() { # name, target, value
 # What the two jobs print: "ok N - fp32: every start after a kill found a whole checkpoint (RESUMED of STARTS)"; "ok N -
 # fp32, after 7 kills: the same model", state and losses.
 figures_of() { # name; kills.sh has written the log
+  grep -q ' whole checkpoint (' "$log" || { echo "$1: no job ran"; tail -n 12 "$log"; exit 1; }
   figure "$1: starts that found a checkpoint" \
     "$(sed -n 's/.* whole checkpoint ([0-9]* of \([0-9]*\))$/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')" \
     "$(sed -n 's/.* whole checkpoint (\([0-9]*\) of [0-9]*)$/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')"

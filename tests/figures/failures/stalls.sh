@@ -19,6 +19,7 @@ ok_of() { grep -cE "^ok .*$1" "$log"; }
 run() { # script, moments of each of its jobs, number of jobs, what to print before the names
   STALLS=$2 "$top/tests/ranks/$1" >"$log"
   moments=$(($2 * $3 - $(ok_of 'too late')))
+  if grep -q '^not ok' "$log" || ! grep -q '^1\.\.[1-9]' "$log" || [ $moments -le 0 ]; then missed=1; fi
   grep '^# SEED' "$log"
   figure "$4stopped ranks that are named" "$moments" "$(ok_of ': named$')"
   [ "$1" = stalls.sh ] || figure "$4the exchange is named" "$moments" "$(ok_of ': the exchange, too, ')"

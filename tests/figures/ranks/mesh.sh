@@ -57,8 +57,13 @@ case " ${PARTS:-1 2 3} " in *' 1 '*)
   figure '2 ranks of samples over 1 rank' 0.97 "$value" "$(holds "$value" '>=' 0.97)" ;;
 esac
 case " ${PARTS:-1 2 3} " in *' 2 '*)
-  [ "$(id -u)" = 0 ] && "$top/tests/support/hosts.sh" up 2 "${RATE:-1gbit}" || { echo 'no test hosts: network namespaces, bridges or tbf are missing'; exit $missed; }
-  for batch in ${HOST_BATCHES:-4 16}; do
+  batches=${HOST_BATCHES:-4 16}
+  if ! { [ "$(id -u)" = 0 ] && "$top/tests/support/hosts.sh" up 2 "${RATE:-1gbit}"; }; then
+    echo 'SKIP: part 2, which needs root, network namespaces, bridges and tbf'
+    [ "${PARTS-}" != 2 ] || exit 77
+    batches=''
+  fi
+  for batch in $batches; do
     for _ in $(seq "${HOST_ROUNDS:-2}"); do
       launcher="$top/tests/support/hosts.sh mpiexec -n 2" bench "pipe-$batch" --batch "$batch" --length "${HOST_LENGTH:-64}" --workers 1 --mesh pipe=2
       launcher="$top/tests/support/hosts.sh mpiexec -n 2" bench "data-$batch" --batch "$batch" --length "${HOST_LENGTH:-64}" --workers 1

@@ -24,8 +24,8 @@ for gpus in ${GPUS-2 4 8}; do
     [ $way != whole ] || options='--fold-sums whole'
     # shellcheck disable=SC2086 # several words, here and below
     "$starling" simulate $model --precision bf16 --machine dgx-a100 --ranks-per-node "$gpus" --mesh tensor="$gpus" \
-      $options --json | jq -r '"\(.predicted_step_s) \(.predicted_peak_bytes)"' >"$work/$way" || exit 1
-    read -r step peak <"$work/$way"
+      $options --json | jq -r '"\(.predicted_step_s) \(.predicted_peak_bytes)"' >"$work/$way"
+    read -r step peak <"$work/$way" || exit 1
     awk -v n="$gpus" -v way=$way -v s="$step" -v b="$peak" 'BEGIN { printf "%d GPUs, %-5s: a step of %.0f ms, peak of a rank %.2f GB\n", n, way, 1e3 * s, b / 1e9 }'
   done
   less=$(ratio "$(cut -d' ' -f2 "$work/on")" "$(cut -d' ' -f2 "$work/off")")

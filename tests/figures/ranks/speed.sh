@@ -24,6 +24,7 @@ compare() { # name, least ratio ('': none promised), options of the two ranks al
     "$mpiexec" -n 2 "$starling" bench "$@" $options --leaves 2 --workers 1 --no-measure --json 2>/dev/null >"$work/json"
     speed <"$work/json" >>"$work/two"
   done
+  [ "$(cat "$work/one" "$work/two" | wc -l)" = $((2 * rounds)) ] || { echo "$name: a run failed"; missed=1; rm -rf "$work"; return; }
   paste "$work/one" "$work/two" | awk '{ print $2 / $1 }' >"$work/ratio"
   ratio=$(median <"$work/ratio")
   met=$(awk -v r="$ratio" -v t="${target:-0}" 'BEGIN { print (r >= t) }')

@@ -4,7 +4,7 @@
 # largest rank, measured and predicted, samples/s, and MB that a rank sends, for stages 0, 1 and 3; the same on one
 # host, whose ranks share the parameters' memory. Targets: with stage 3 the peak is at most 0.4 of stage 0's; speed at
 # least 0.85 of stage 0's on one host; the prediction is within 3%. ROUNDS (2): the stages in turn; medians.
-set -u
+set -uo pipefail
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=zero$$
