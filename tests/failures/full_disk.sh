@@ -107,8 +107,15 @@ END
   step=$(steps run train | wc -w)
   check 'no line of metrics is missing' test "$(steps run train)" = "$(seq -s ' ' "$step") "
   check 'nor of validation' test "$(steps run validation)" = "$(seq -s ' ' "$step") "
-  # shellcheck disable=SC2086
-  expect 'the same steps on a disk with room' 0 '^test' train mlp $small --learning-rate 1e-6 --eval-every 1 --log-every 1 --checkpoint-every 20 --steps "$step" --out same
+  # In memory: each of these thousands of steps writes a better model, and a disk would take minutes.
+  cat >same.sh <<END
+mount -t tmpfs none full || exit 99
+"$starling" train mlp $small --learning-rate 1e-6 --eval-every 1 --log-every 1 --checkpoint-every 20 --steps $step --out full/same || exit
+cp -r full/same .
+END
+  code=0
+  $limit unshare --mount sh same.sh >out 2>err || code=$?
+  check 'the same steps on a disk with room' test $code = 0
   expect 'the run comes to its end' 0 'resumed after' train --resume --out run --steps "$step"
   losses run >run.losses && losses same >same.losses
   check 'the same losses' cmp run.losses same.losses

@@ -25,6 +25,8 @@ for sync in local:3 diloco:3; do
     check "$sync: the ranks are alike after a meeting" test $code = 0
     ranks 2 train $mlp --steps 9 --checkpoint-every 3 --sync $sync --out again
     check "$sync: runs repeat their bits" cmp one/model.safetensors again/model.safetensors
+    ranks 2 train $mlp --steps 9 --checkpoint-every 3 --verify-every 2 --sync $sync --out again
+    check "$sync: comparisons between meetings change nothing" cmp one/model.safetensors again/model.safetensors
     check "$sync: other bits than steps together" sh -c '! cmp -s one/model.safetensors together/model.safetensors'
     ranks 2 train $mlp --steps 9 --checkpoint-every 3 --sync $sync --out broken --rate-schedule constant --warmup 0
     cp broken/model.safetensors whole.safetensors
@@ -41,6 +43,11 @@ done
 ranks 2 train ${mlp%%--val-fraction 0*} --val-fraction 0.2 ${mlp#*--val-fraction 0} --steps 7 --eval-every 2 --verify-every 2 --sync local:3 --out validated
 check 'validated between meetings' test $code = 0
 check 'validated: best model' test -s validated/model.safetensors
+for sync in local:1 local:3; do
+  # shellcheck disable=SC2086
+  ranks 2 train ${mlp%%--val-fraction 0*} --val-fraction 0.2 ${mlp#*--val-fraction 0} --steps 4 --eval-every 1 --sync $sync --out "met-$sync"
+done
+check 'ranks meet before each validation' cmp met-local:1/model.safetensors met-local:3/model.safetensors
 # Leaves that the ranks share unevenly; a language model with dropout, clipping, bf16.
 # shellcheck disable=SC2086
 ranks 3 train ${mlp%%--quiet*} ${mlp#*--quiet} --steps 6 --verify-every 2 --sync local:2 --out uneven

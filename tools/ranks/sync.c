@@ -139,7 +139,7 @@ static void move_on(const sl_tensor *t, float *start, float *velocity) {
 }
 
 sl_status sl__sync_meet(sl__sync *s, const sl__ranks *ranks, sl_store *store, int64_t step) {
-  if (s->every == 0 || s->met == step) return SL_OK;
+  if (sl__sync_alike(s, step)) return SL_OK;
   sl_status status = SL_OK;
   sl_activity_begin(SL_WAITS, "the mean of the ranks' parameters (--sync)");
   SL_TRY_OUT(sl_store_acquire(store, 1));

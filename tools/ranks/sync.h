@@ -41,6 +41,8 @@ void sl__sync_restart(sl__sync *sync, int64_t step);
 /* Call it before each step. Keeps the parameters that the next meeting moves on from, if it is the first step after
  * sl__sync_open or sl__sync_restart. */
 sl_status sl__sync_begin(sl__sync *sync, sl_store *store);
+/* Whether all ranks have the same parameters and state after this step: without --sync always, else after a meeting. */
+static inline int sl__sync_alike(const sl__sync *sync, int64_t step) { return sync->every == 0 || sync->met == step; }
 /* The meeting after a step; collective. Does nothing at the step of the last one. */
 sl_status sl__sync_meet(sl__sync *sync, const sl__ranks *ranks, sl_store *store, int64_t step);
 

@@ -133,23 +133,25 @@ static sl_status after_leap(sl__trainer *r) {
       sl_error(), (long long)r->job.step - 2, (long long)r->job.step - 1, (long long)r->job.step);
 }
 
-/* Compares the ranks before anything of this step is written. *back: set if the run went back to a checkpoint. */
+/* Compares the ranks before anything of this step is written. With --sync, a comparison waits until they have met.
+ * *back: set if the run went back to a checkpoint. */
 static sl_status verify(sl__trainer *r, int validated, sl__wish wish, int *back) {
   const int64_t every = r->o->verify_every, done = r->job.step;
   *back = 0;
-  if (every == 0) return SL_OK;
-  if (done % every != 0 && !validated && !sl__checkpoints_due(r->checkpoints, done, validated, is_over(r), wish))
+  if (every == 0 || !sl__sync_alike(&r->job.sync, done)) return SL_OK;
+  if (done / every == r->verified / every && !validated &&
+      !sl__checkpoints_due(r->checkpoints, done, validated, is_over(r), wish))
     return SL_OK;
+  r->verified = done;
   const sl_status status = sl__trainer_verify(r);
   *back = status == SL_EMEMORY;
   return *back ? sl__trainer_back_from_fault(r) : status;
 }
 
-/* Whether validation, a comparison of the ranks or a checkpoint reads the parameters after this step. */
+/* Whether validation or a checkpoint reads the parameters after this step. */
 static int is_looked_at(const sl__trainer *r, int validated, sl__wish wish) {
-  const int64_t every = r->o->verify_every, done = r->job.step;
-  return validated || is_over(r) || wish != SL__WISH_NONE || (every > 0 && done % every == 0) ||
-         sl__checkpoints_due(r->checkpoints, done, validated, is_over(r), wish);
+  return validated || is_over(r) || wish != SL__WISH_NONE ||
+         sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish);
 }
 
 sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
@@ -158,7 +160,9 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__trainer_begin_times(r);
   sl__trainer_warn_unverified(r);
   if (r->model_missing && is_over(r)) SL_TRY(sl__trainer_replace_lost(r));
+  r->verified = r->job.step;
   while (!is_over(r)) {
+    if (r->verified > r->job.step) r->verified = r->job.step;   /* the run went back */
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */
     const sl_status stepped = step(r);
     if (stepped != SL_OK && stepped != SL_ESPIKE) return stepped;

@@ -68,6 +68,7 @@ typedef struct sl__trainer {
   int64_t skipped[SL__SKIPPED]; /* steps that are left out */
   int64_t back_to;              /* checkpoint that the run last went back to; 0: none */
   int times_back;               /* how often in succession */
+  int64_t verified;             /* step at which the ranks were last compared */
   sl__meter meter;
   double stepping;           /* seconds that steps took, without validation */
   sl__prediction prediction; /* of rank 0, as the run started */
