@@ -1,8 +1,8 @@
 #!/bin/sh
 # Random combinations of train's options. The options of a plan (model, precision, optimizer, leaves, accumulation, ways
-# to exchange, ...) are trained twice, with random options that must not change the bits (ranks, mesh, ZeRO, workers, teams,
-# policy, kernels, recomputation, state on disk, ...); the second time in two parts, the second of which resumes with
-# others. Every start must either train or be refused: exit code 2, and a message. The models must be the same.
+# to exchange, ...) are trained twice, with random options that must not change the bits (ranks, mesh, ZeRO, workers,
+# teams, policy, kernels, recomputation, state on disk, ...); the second time in two parts, the second of which resumes
+# with others. Every start must either train or be refused: exit code 2, and a message. The models must be the same.
 # COMBINATIONS: how many (6); STEPS of each (4); SEED draws others.
 . "$(dirname "$0")/support/command.shlib"
 . "$top/tests/support/ranks.shlib"
