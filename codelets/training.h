@@ -45,7 +45,7 @@ enum {
   SL_TRAINING_EACH_STEP = 1, /* read at each step: the graph does not depend on it */
   SL_TRAINING_OPTIMIZER = 2, /* read by some optimizers only */
   SL_TRAINING_NO_BIT = 4,    /* changes no bit: neither saved nor compared */
-  SL_TRAINING_LATER = 8 /* newer than the first model files: 0 if a file lacks it. Every new setting has this flag */
+  SL_TRAINING_LATER = 8      /* newer than the first model files: 0 if a file lacks it. Set it for new saved settings */
 };
 typedef struct sl_training_setting {
   sl_setting s;

@@ -17,7 +17,7 @@ expect 'a missing value' 2 '--batch: the value is missing' train lenet --batch
 expect 'not a number' 2 "--batch: 'many' is not a whole number" train lenet --batch many
 expect 'a number out of range' 2 '--batch: 0 is out of range' train lenet --batch 0
 expect 'a real out of range' 2 '--val-fraction: 1.5 is out of range' train lenet --val-fraction 1.5
-expect 'an unknown choice lists the choices' 2 "unknown value 'adagrad'; choose sgd|adam|adamw|lamb" train lenet --optimizer adagrad
+expect 'an unknown choice lists the choices' 2 "unknown value 'adagrad'; choose sgd[|]adam[|]adamw[|]lamb" train lenet --optimizer adagrad
 expect 'an unknown model names the nearest' 2 "no model 'lenett'.*did you mean 'lenet'\?" graph lenett
 expect 'a missing argument is refused' 2 'an argument is missing; usage: starling train MODEL' train
 expect 'a superfluous argument is refused' 2 "unexpected argument 'mlp'" train lenet mlp

@@ -43,9 +43,9 @@ static const sl__command predict = {
     .run = sl__predict,
     .summary = "Classify images with a trained model",
     .description =
-        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the model's size, or of any "
-        "size with --resize (grey and colour are converted), or an IDX file, gzip or plain; of an IDX file all images "
-        "are classified."};
+        "Prints class and probability of each image. An IMAGE is an image file (a JPEG, say) of the model's size, or "
+        "of any size with --resize (grey and colour are converted), or an IDX file, gzip or plain; of an IDX file all "
+        "images are classified."};
 static const sl__command generate = {
     .name = "generate",
     .bit = SL__GENERATE,
@@ -180,9 +180,10 @@ static const sl__command import = {
     .run = sl__import,
     .summary = "Make a data set from folders of images",
     .description =
-        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and test images in DIR/test or "
-        "DIR/val), brings them to one size, and writes a data set for --data to the folder --out. The folders\\(aq "
-        "names are the classes, in the order of their bytes. Without --size and --crop all images must have one size."};
+        "Reads image files (JPEG, PNG, ...) from a folder per class in DIR (or in DIR/train, and test images in "
+        "DIR/test or DIR/val), brings them to one size, and writes a data set for --data to the folder --out. The "
+        "folders\\(aq names are the classes, in the order of their bytes. Without --size and --crop all images must "
+        "have one size."};
 static const sl__command tokenize = {
     .name = "tokenize",
     .bit = SL__TOKENIZE,

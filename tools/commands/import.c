@@ -1,4 +1,4 @@
-/* starling import images: makes a data set of IDX files from folders of JPEG and PNG files. Each thread decodes one
+/* starling import images: makes a data set of IDX files from folders of image files. Each thread decodes one
  * image at a time and writes it in the order of the list, so memory holds as many images as there are threads,
  * however large the set is. */
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #include "tools/run/meter.h"
 #include "tools/settings/phrases.h"
 
-enum { DEEPEST = 16, MOST_LABELS_OF_A_BYTE = 256 };
+enum { DEEPEST = 16, MOST_LABELS_OF_A_BYTE = 256, ENDINGS = 128 /* bytes of sl__picture_endings */ };
 
 /* Strings, grown by doubling. */
 typedef struct names {
@@ -166,8 +166,11 @@ static sl_status list_part(job *j, part *p, const char *folder) {
     status = path ? list_folder(path, 1, NULL, &p->paths, &j->others) : sl_no_memory("for a path");
     free(path);
     if (status != SL_OK) goto out;
-    if (p->paths.n == before && p == &j->train)
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s/%s has no images (.jpg, .jpeg, .png)", folder, folders.name[c]));
+    if (p->paths.n == before && p == &j->train) {
+      char endings[ENDINGS];
+      sl__picture_endings(endings, sizeof endings);
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s/%s has no images (%s)", folder, folders.name[c], endings));
+    }
     if (p->paths.n > UINT32_MAX) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s has more than 2^32 images", folder));
     int32_t *labels = realloc(p->labels, (size_t)(p->paths.n + 1) * sizeof *labels);
     if (!labels) SL_TRY_OUT(sl_no_memory("for %" PRId64 " labels", p->paths.n));
@@ -453,8 +456,11 @@ static void report(const job *j) {
   if (!j->options->quiet)
     for (int64_t i = 0; i < j->bad.n; i++) sl_text_print("left out: %s\n", j->bad.name[i]);
   if (j->bad.n > 0) printf("left out %" PRId64 " images\n", j->bad.n);
-  if (j->others > 0 && !j->options->quiet)
-    printf("passed over %" PRId64 " files not named .jpg, .jpeg or .png\n", j->others);
+  if (j->others > 0 && !j->options->quiet) {
+    char endings[ENDINGS];
+    sl__picture_endings(endings, sizeof endings);
+    printf("passed over %" PRId64 " files whose names have none of the endings %s\n", j->others, endings);
+  }
   sl_text_print("%s: images of %" PRId64 "x%" PRId64 "x%" PRId64 " in %" PRId64 " classes, %" PRId64
                 " to train on, %" PRId64 " to test on\n",
                 j->options->out, j->height, j->width, j->channels, j->classes.n, j->train.written, j->test.written);

@@ -72,6 +72,13 @@ static const char *convert(sl__picture *p, int64_t channels) {
   return NULL;
 }
 
+void sl__picture_endings(char *text, size_t room) {
+  size_t used = 0;
+  for (int i = 0; i < FORMATS; i++)
+    for (const char *const *ending = formats[i]->endings; *ending && used < room; ending++)
+      used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", *ending);
+}
+
 /* "neither a JPEG nor a PNG" */
 static void put_names(char *text, size_t room) {
   size_t used = 0;

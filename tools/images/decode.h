@@ -1,5 +1,5 @@
-/* Decodes image files (JPEG, PNG), recognised by content, not by name. The file's bytes come from memory, so many
- * threads can decode at once and a fuzzer can test it. */
+/* Decodes image files, in the formats of Makefile.am's IMAGE_FORMATS, recognised by content, not by name. The file's
+ * bytes come from memory, so many threads can decode at once and a fuzzer can test it. */
 #ifndef SL_TOOLS_DECODE_H
 #define SL_TOOLS_DECODE_H
 
@@ -11,6 +11,8 @@ enum { SL__PICTURE_MARK = 8 }; /* bytes of a file's beginning that are enough to
 int sl__is_picture(const void *bytes, size_t n);
 /* Whether the name has an ending that files of a known format usually have, in upper or lower case. */
 int sl__is_picture_name(const char *name);
+/* Writes these endings, such as ".jpg, .jpeg, .png", to text[room]. */
+void sl__picture_endings(char *text, size_t room);
 
 /* Decodes into `channels` 1 (grey, ITU-R BT.601 luma) or 3 (red, green, blue), 8 bits each. Palettes, 16 bits and
  * CMYK are converted, alpha is dropped, colour profiles and gamma are ignored. The picture is turned by its EXIF

@@ -13,7 +13,7 @@ void sl__picture_clear(sl__picture *picture) {
 const char *sl__picture_reserve(sl__picture *p, int64_t height, int64_t width, int64_t channels, size_t n,
                                 int64_t per_byte) {
   if (height < 1 || width < 1) return "it has no pixels";
-  if (height * width > SL__PICTURE_PIXELS) return "its header promises more pixels than the limit of 2^28";
+  if (height > SL__PICTURE_PIXELS / width) return "its header promises more pixels than the limit of 2^28";
   if (height * width / per_byte > (int64_t)n) return "its header promises more pixels than its bytes can hold";
   p->pixels = malloc((size_t)(height * width * channels));
   p->height = height, p->width = width, p->channels = channels;

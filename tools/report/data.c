@@ -328,7 +328,7 @@ static sl_status timelines_of(const sl__report_run *r, int64_t first, texts *x, 
     }
   if (origin == INT64_MAX) origin = 0;
   for (int k = 0; k < r->n; k++) {
-    json_t *one;
+    json_t *one = NULL;
     SL_TRY(timeline_of(&r->sums[k], first, origin, x, &one));
     json_array_append_new(all, one);
   }

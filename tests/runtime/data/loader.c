@@ -188,7 +188,7 @@ static void peeks(void **state) {
   (void)state;
   fake f = {.fail_at = 9, .delay_ns = 20000};
   sl_loader *loader;
-  sl_batch *b, *held;
+  sl_batch *b, *held = NULL;
   sl_loader_options options = options_of(&f, 12, 4, SL_LOADER_EVAL);
   assert_ok(sl_loader_create(&options, &loader));
   for (int i = 0; i < 2; i++) {

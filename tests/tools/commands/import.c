@@ -169,7 +169,7 @@ static void bad_images(void **state) {
   scratch_write(scratch_path(*state, "in/a/2.png"), "GIF89a", 6);
   scratch_write(scratch_path(*state, "in/a/4.png"), "\x89PNG\r\n\x1a\n", 8);
   put(*state, "in/a/7.png", 6, 4, 7);
-  assert_fails(SL_EUNSUPPORTED, "in/a/2.png is neither a JPEG nor a PNG", import(*state, &o));
+  assert_fails(SL_EUNSUPPORTED, "in/a/2.png is neither a", import(*state, &o));
   assert_int_not_equal(access(out, F_OK), 0); /* nothing is left */
   o.skip_bad = 1, o.quiet = 0;
   assert_ok(import(*state, &o));

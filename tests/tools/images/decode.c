@@ -194,6 +194,10 @@ static void lies(void **state) {
   bytes[at + 5] = bytes[at + 7] = 0xff;
   assert_fails(SL_EFORMAT, "a.jpg: broken JPEG", sl__decode("a.jpg", bytes, n, 1, &p));
   free(bytes);
+  /* Sides whose product is 0 in 64 bits. */
+  memset(&p, 0, sizeof p);
+  assert_string_equal(sl__picture_reserve(&p, INT64_C(1) << 32, INT64_C(1) << 32, 3, 8, 1),
+                      "its header promises more pixels than the limit of 2^28");
 }
 
 int main(void) {
