@@ -4,15 +4,14 @@
 # most 1.02. ROUNDS (default 9) and MODELS choose. Skipped without OTHER.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 starling=${STARLING:-$top/build/starling} other=${OTHER:-}
 rounds=${ROUNDS:-9}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 [ -x "$other" ] || { echo 'SKIP: OTHER names no other starling to compare with'; exit 77; }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 field() { grep -oE "\"$1\": *\"?[0-9a-f.eE+-]+" | grep -oE '[0-9a-f.eE+-]+$'; }
 declare -A steps=([mlp]=150 [lenet]=60 [gpt2-nano]=4)
-missed=0
 for model in ${MODELS:-mlp lenet gpt2-nano}; do
   ratios='' same=yes mine='' theirs=''
   for round in $(seq "$rounds"); do
@@ -28,9 +27,7 @@ for model in ${MODELS:-mlp lenet gpt2-nano}; do
   done
   ratio=$(printf '%s' "$ratios" | median)
   echo "$model: a step takes $(printf '%s' "$mine" | median) s, in the other build $(printf '%s' "$theirs" | median) s; ratios $(printf '%s' "$ratios" | sort -g | tr '\n' ' ')"
-  met=$(awk -v r="$ratio" 'BEGIN { print (r <= 1.02) }')
-  printf '%-44s target %-8s value %-10s %s\n' "$model, step time over the other build's" 1.02 "$ratio" "$([ "$met" = 1 ] && echo met || echo MISSED)"
-  printf '%-44s target %-8s value %-10s %s\n' "$model, the same bits" yes "$same" "$([ $same = yes ] && echo met || echo MISSED)"
-  [ "$met" = 1 ] && [ $same = yes ] || missed=1
+  figure "$model, step time over the other build's" '<= 1.02' "$ratio"
+  figure "$model, the same bits" yes "$same"
 done
 exit $missed

@@ -4,6 +4,7 @@
 # not timed. ROUNDS and STEPS: more of each.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 rounds=${ROUNDS:-5} steps=${STEPS:-120}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
@@ -11,7 +12,6 @@ work=$(mktemp -d "${CHECKPOINT_DISK:-/var/tmp}/starling.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 find "$top/runtime" "$top/tasks" "$top/codelets" -name "*.c" -exec cat {} + >"$work/text.txt"
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 times() { sed -n 's/.*"time_s":\([0-9.]*\),"split":"train".*/\1/p' "$work/run/metrics.jsonl"; }
 rate() { # options
   "$starling" train gpt2-nano --data "$work/text.txt" --steps "$steps" --eval-every "$steps" --log-every 20 --quiet --checkpoint-minutes 0 \
@@ -27,7 +27,6 @@ for _ in $(seq "$rounds"); do
   with+="$a"$'\n' without+="$b"$'\n' ratios+="$(awk -v a="$a" -v b="$b" 'BEGIN { printf "%.4f", a / b }')"$'\n'
 done
 ratio=$(printf '%s' "$ratios" | median)
-met=$(awk -v r="$ratio" 'BEGIN { print (r >= 0.97) }')
 echo "gpt2-nano: $(printf '%s' "$with" | median) steps/s with a checkpoint of $bytes MB every 20 steps, $(printf '%s' "$without" | median) with none, medians of $rounds in turn; training stood $(printf '%s' "$stood" | median) s for each"
-printf '%-44s target %-8s value %-10s %s\n' 'steps/s with checkpoints over those without' 0.97 "$ratio" "$([ "$met" = 1 ] && echo met || echo MISSED)"
-[ "$met" = 1 ] || exit 1
+figure 'steps/s with checkpoints over those without' '>= 0.97' "$ratio"
+exit $missed

@@ -3,6 +3,7 @@
 # options that must not change the bits do not. SEED draws others. tests/combinations.sh says what is drawn.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export COMBINATIONS=${COMBINATIONS:-200} top_builddir=${STARLING%/*} TIMEOUT=timeout
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
@@ -14,6 +15,6 @@ trap 'rm -f "$log"' EXIT
 grep -E '^# (SEED|[0-9]+ of )' "$log"
 value=$(grep -cE '^ok [0-9]+ - combination' "$log") compared=$(grep -cE '^ok .*: the same bits$' "$log")
 sed -n '/^not ok/,/^ok/p' "$log"
-met=$([ "$value" = "$COMBINATIONS" ] && [ "$compared" -gt 0 ] && echo met || echo MISSED)
-printf '%-44s target %-8s value %-10s %s\n' "combinations trained or refused as promised" "$COMBINATIONS" "$value" "$met"
-[ $met = met ]
+figure 'combinations trained or refused as promised' "$COMBINATIONS" "$value"
+figure 'of which trained and compared' '> 0' "$compared"
+exit $missed

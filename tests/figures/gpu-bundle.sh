@@ -14,6 +14,7 @@
 set -eu
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 build=$(cd "${top_builddir:-.}" && pwd)
 output=${1:-$build/starling-gpu.tar.xz}
 [ -x "$build/starling" ] || skip "no starling in $build: run this in a build folder, after make"
@@ -82,15 +83,10 @@ chmod +x "$bundle/run"
 # Each program holds all kernels: a dictionary larger than a program keeps them once.
 (cd "$work" && tar cf - starling-gpu | xz --lzma2=preset=6,dict=128MiB >"$output.new") && mv "$output.new" "$output"
 
-missed=0
-figure() { # name, target, value, 1 when met
-  printf '%-34s target %-12s value %-12s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
-  [ "$4" = 1 ] || missed=1
-}
 bytes=$(wc -c <"$output")
 echo "$output"
 [ -n "${DATA-}" ] ||
-  figure 'GPU bundle, MiB' '<= 32' "$(awk "BEGIN { printf \"%.1f\", $bytes / 1048576 }")" $((bytes <= 32 * 1048576))
+  figure 'GPU bundle, MiB' '<= 32' "$(awk "BEGIN { printf \"%.1f\", $bytes / 1048576 }")"
 
 # ---- in a bare chroot ------------------------------------------------------------------------------------------------
 [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null || { echo 'SKIP: the chroot, which needs root'; exit $missed; }
@@ -122,9 +118,10 @@ inside() { # command
 }
 inside 'cd /tmp && exec starling-gpu/run starling --version' >"$work/log" 2>&1 && started=1 || started=0
 [ $started = 1 ] || cat "$work/log"
-figure 'bare chroot, the command starts' yes "$([ $started = 1 ] && echo yes || echo no)" $started
+figure 'bare chroot, the command starts' yes "$([ $started = 1 ] && echo yes || echo no)"
 inside 'cd /tmp && exec starling-gpu/run' >"$work/log" 2>&1 && passed=1 || passed=0
 [ $passed = 1 ] || grep -E -A 4 '^(==|not ok)' "$work/log" | grep -B 1 -A 4 '^not ok'
 tail -n 1 "$work/log"
-figure 'bare chroot, test programs' '0 failed' "$(tail -n 1 "$work/log" | grep -oE '[0-9]+ failed')" $passed
+figure 'bare chroot, test programs' '0 failed' "$(tail -n 1 "$work/log" | grep -oE '[0-9]+ failed')" "exit code $((1 - passed))"
+[ $passed = 1 ] || missed=1
 exit $missed

@@ -5,11 +5,12 @@
 # keeps the logs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 starpu14=${STARPU14:-/opt/starpu-1.4}
 starpu14_cuda=${STARPU14_CUDA:-/opt/starpu-1.4-cuda}
-missed=0 tried=0
+tried=0
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
 try() { # name, configure's arguments
   name=$1; shift
@@ -23,8 +24,8 @@ try() { # name, configure's arguments
   else
     failed='no build'; total=$(tail -n 1 make.log configure.log 2>/dev/null | tr '\n' ' ')
   fi
-  printf '%-36s target %-2s value %-8s %s (%s)\n' "$name" 0 "$failed" "$([ "$failed" = 0 ] && echo met || echo MISSED)" "$total"
-  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): |: error|undefined reference' check.log 2>/dev/null | head -n 30; }
+  figure "$name" 0 "$failed" "$total"
+  [ "$failed" = 0 ] || { grep -hE '^(FAIL|ERROR|XPASS): |: error|undefined reference' check.log 2>/dev/null | head -n 30; }
   if [ -n "${LOGS:-}" ]; then
     mkdir -p "$LOGS/$name" && cp ./*.log "$LOGS/$name/" && find tests -name '*.log' -exec cp --parents {} "$LOGS/$name/" \;
   fi

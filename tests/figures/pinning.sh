@@ -4,6 +4,7 @@
 # domain).
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 build=${BUILD:-$top/build}
 [ -x "$build/tests/runtime/processors/topology" ] || { echo "SKIP: no $build/tests/runtime/processors/topology: run ./quickstart check first"; exit 77; }
 "$build/tests/runtime/processors/topology" --print || exit 1
@@ -11,6 +12,7 @@ out=$(CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/runtime/processors/topology" 2>&1)
 code=$?
 failed=$(echo "$out" | grep -c '^not ok')
 passed=$(echo "$out" | grep -c '^ok')
-printf '%-44s target %-8s value %-10s %s\n' 'topology: failed checks' 0 "$failed of $((failed + passed))" \
-  "$([ $code = 0 ] && [ "$passed" -gt 0 ] && echo met || echo MISSED)"
-[ $code = 0 ] && [ "$passed" -gt 0 ]
+figure 'topology: exit code' 0 $code
+figure 'topology: failed checks' 0 "$failed"
+figure 'topology: passed checks' '> 0' "$passed"
+exit $missed

@@ -5,6 +5,7 @@
 set -u
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 [ "$(id -u)" = 0 ] || skip 'making a chroot needs root'
 command -v debootstrap >/dev/null || skip 'no debootstrap (apt-get install debootstrap)'
 unshare --mount true 2>/dev/null || skip 'no mounts may be made here'
@@ -30,27 +31,22 @@ inside() { # command: in the chroot, on two cores, with an environment as bare a
     sh -c "cd /root/starling && $3"' sh "$root" "$cpus" "$1"
 }
 
-missed=0
-figure() { # name, target, value, 1 when met
-  printf '%-34s target %-12s value %-12s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
-  [ "$4" = 1 ] || missed=1
-}
 began=$(date +%s)
 inside ./quickstart
 code=$?
 seconds=$(($(date +%s) - began))
-figure 'quickstart, exit code' 0 $code "$([ $code = 0 ] && echo 1)"
-figure 'quickstart, seconds' '<= 360' $seconds "$([ $seconds -le 360 ] && echo 1)"
+figure 'quickstart, exit code' 0 $code
+figure 'quickstart, seconds' '<= 360' $seconds
 accuracy=$(inside 'build/starling eval runs/quickstart --json' | grep -oE '"accuracy": *[0-9.]+' | tail -n 1 | grep -oE '[0-9.]+$')
-figure 'lenet, test accuracy' '>= 0.905' "${accuracy:-none}" "$(awk -v a="${accuracy:-0}" 'BEGIN { print (a >= 0.905) }')"
+figure 'lenet, test accuracy' '>= 0.905' "$accuracy"
 began=$(date +%s)
 inside ./quickstart
 code=$?
-figure 'quickstart again, exit code' 0 $code "$([ $code = 0 ] && echo 1)"
+figure 'quickstart again, exit code' 0 $code
 echo "quickstart again took $(($(date +%s) - began)) s"
 began=$(date +%s)
 inside './quickstart check'
 code=$?
-figure 'quickstart check, exit code' 0 $code "$([ $code = 0 ] && echo 1)"
+figure 'quickstart check, exit code' 0 $code
 echo "quickstart check took $(($(date +%s) - began)) s"
 exit $missed

@@ -5,13 +5,9 @@
 # ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone, which needs clang.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-missed=0
-figure() {
-  printf '%-44s target %-8s value %-10s %s\n' "$1" 0 "$2" "$([ "$2" = 0 ] && echo met || echo MISSED)"
-  [ "$2" = 0 ] || missed=1
-}
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
 
 # Tests of data that threads share. A planted race must be found, or the sanitizer sees nothing.
@@ -55,18 +51,18 @@ whole_run() ( # source folder
   echo $code
 )
 if command -v clang >/dev/null; then
-  figure 'ThreadSanitizer: failed tests' "$(threads "$top" runtime/trace/recorder runtime/data/loader runtime/files/checkpoint \
+  figure 'ThreadSanitizer: failed tests' 0 "$(threads "$top" runtime/trace/recorder runtime/data/loader runtime/files/checkpoint \
     runtime/exchange/exchange runtime/exchange/mpi runtime/exchange/tree tasks/starpu/exchange tasks/starpu/program \
     runtime/base/activity runtime/base/mapping)"
-  figure 'ThreadSanitizer: runs of two ranks fail' "$(whole_run "$top")"
+  figure 'ThreadSanitizer: runs of two ranks fail' 0 "$(whole_run "$top")"
   # Planted: the loader leaves out a lock; the submission no longer orders its writes before the exchange's reads.
   mkdir "$work/planted" && (cd "$top" && tar -cf - --exclude=./build --exclude=./.git .) | tar -xf - -C "$work/planted"
   sed -i '/snprintf(s->error/ { n; n; s/pthread_mutex_lock(&l->lock);/;/ }' "$work/planted/runtime/data/loader.c"
   sed -i '/^void sl__exchanges_hold/,/^}/ s/atomic_store(&b->left, b->n)/atomic_store_explicit(\&b->left, b->n, memory_order_relaxed)/' \
     "$work/planted/tasks/starpu/exchange.c"
   missing() { case $1 in *'SUMMARY: ThreadSanitizer'*) echo 0 ;; *) echo 1 ;; esac; } # the sanitizer itself must name it
-  figure 'ThreadSanitizer: a planted race is missed' "$(missing "$(threads "$work/planted" runtime/data/loader 2>&1)")"
-  figure 'ThreadSanitizer: one between ranks is missed' "$(missing "$(whole_run "$work/planted" 2>&1)")"
+  figure 'ThreadSanitizer: a planted race is missed' 0 "$(missing "$(threads "$work/planted" runtime/data/loader 2>&1)")"
+  figure 'ThreadSanitizer: one between ranks is missed' 0 "$(missing "$(whole_run "$work/planted" 2>&1)")"
 else
   echo 'SKIP: ThreadSanitizer, without clang'
   [ "${ONLY-}" != threads ] || exit 77
@@ -77,7 +73,7 @@ mkdir "$work/asan" && cd "$work/asan" || exit 1
 "$top/configure" -q --without-cuda --enable-sanitizers >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 ||
   { tail -n 20 configure.log make.log; exit 1; }
 make -k -j"${JOBS:-2}" check >check.log 2>&1
-figure 'sanitizers: failed tests' "$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3; said = 1 } END { print said ? n + 0 : "none ran" }' check.log)"
+figure 'sanitizers: failed tests' 0 "$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3; said = 1 } END { print said ? n + 0 : "none ran" }' check.log)"
 grep -hE '^# (TOTAL|PASS|SKIP)' check.log
 grep -lE 'ERROR: (Address|Leak)Sanitizer|runtime error:' -r tests --include='*.log' | sed 's/^/see /'
 if command -v valgrind >/dev/null; then
@@ -85,7 +81,7 @@ if command -v valgrind >/dev/null; then
   "$top/configure" -q --without-cuda >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 && make -s tests/tasks/starpu/program >>make.log 2>&1 || exit 1
   STARPU_HOME=$work STARPU_SILENT=1 valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
     --errors-for-leak-kinds=definite tests/tasks/starpu/program >valgrind.log 2>&1
-  figure 'valgrind on the engine: exit code' $?
+  figure 'valgrind on the engine: exit code' 0 $?
   grep -E '^==' valgrind.log | head -n 20
 else
   echo 'valgrind is not installed: that part was not run'

@@ -7,6 +7,7 @@
 # POLICIES, WORKERS: fewer of them. Needs a quiet machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/support/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 sim=${STARLING_SIM:-$top/build-simulated/starling-sim}
 [ -x "$starling" ] && [ -x "$sim" ] || { echo 'SKIP: no starling or starling-sim: ./quickstart simulate builds them'; exit 77; }
@@ -88,21 +89,16 @@ END {
     printf "%-52s target %-8s value %-8.2f %s (%d pairs)\n", "order of policies, Kendall'"'"'s tau", "0.9", tau, (tau >= 0.9 ? "met" : "MISSED"), pairs }
   else print "order of policies: no two differ by more than the noise"
   exit (m > 0.03 || worst > 0.1 || (pairs && tau < 0.9))
-}' pairs
-missed=$?
-line() { # name, most, value
-  printf '%-52s target %-8s value %-8s %s\n' "$1" "$2" "$3" "$([ "$3" -le "$2" ] && echo met || echo MISSED)"
-  [ "$3" -le "$2" ] || missed=1
-}
-line 'seconds to calibrate one size and number of workers' 300 $((calibrating / ($(cut -d' ' -f1-3,5 pairs | sort -u | wc -l)))) ''
+}' pairs || missed=1
+figure 'seconds to calibrate one size and number of workers' '<= 300' $((calibrating / ($(cut -d' ' -f1-3,5 pairs | sort -u | wc -l))))
 from=$(date +%s%N)
 "$starling" simulate gpt2 --size layers=48,width=1600,heads=25 --machine epyc-2x64 --workers 32 --batch 80 --leaves 1 --shards 80 --steps 1 --json >many || exit 1
 took=$((($(date +%s%N) - from) / 1000000))
-line "ms to simulate 3 steps of $(number_of tasks many) tasks" 60000 $took
+figure "ms to simulate 3 steps of $(number_of tasks many) tasks" '<= 60000' $took
 peak=$(number_of process_peak_bytes many)
-line 'MB that it takes' 1000 $(((peak + 999999) / 1000000))
+figure 'MB that it takes' '<= 1000' $(((peak + 999999) / 1000000))
 from=$SECONDS
 "$starling" simulate gpt2 --machine dgx-h100 --nodes 1024 --ranks-per-node 8 --leaves 8192 --batch 8192 --sched dmdas --steps 1 --json >nodes || exit 1
-line 'seconds to simulate 1,024 nodes' 600 $((SECONDS - from))
+figure 'seconds to simulate 1,024 nodes' '<= 600' $((SECONDS - from))
 echo "took $((SECONDS - began)) s"
 exit $missed

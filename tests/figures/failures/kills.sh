@@ -4,16 +4,12 @@
 # after a kill finds a complete checkpoint, and the end has the bits of the undisturbed run. KILLS=0 or MESH_KILLS=0
 # leaves one of them out.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 export STARLING="${STARLING:-$top/build/starling}" MPIEXEC="${MPIEXEC:-$(command -v mpiexec.mpich)}" top_srcdir="$top"
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
 export KILLS_PRECISIONS="${KILLS_PRECISIONS:-fp32 bf16 fp16}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-missed=0
-figure() { # name, target, value
-  printf '%-52s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$3" = "$2" ] && echo met || echo MISSED)"
-  [ "$3" = "$2" ] || missed=1
-}
 # What the two jobs print: "ok N - fp32: every start after a kill found a whole checkpoint (RESUMED of STARTS)"; "ok N -
 # fp32, after 7 kills: the same model", state and losses.
 figures_of() { # name; kills.sh has written the log

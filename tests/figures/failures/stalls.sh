@@ -5,16 +5,12 @@
 # meshes (3); 0 leaves them out; SEED chooses others.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export LATE=${LATE:-2}
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-missed=0
-figure() { # name, target, value
-  printf '%-44s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$3" = "$2" ] && echo met || echo MISSED)"
-  [ "$3" = "$2" ] || missed=1
-}
 ok_of() { grep -cE "^ok .*$1" "$log"; }
 run() { # script, moments of each of its jobs, number of jobs, what to print before the names
   STALLS=$2 "$top/tests/ranks/$1" >"$log"

@@ -7,6 +7,7 @@
 # otherwise idle, or the other rank is slowed down too. ROUNDS: number of measurements of each (default 3).
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-3} quota=${QUOTA:-50}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }
@@ -48,12 +49,6 @@ fi
 chmod +x "$work/half"
 both() { "$mpiexec" -n 1 "$starling" "$@" : -n 1 "$work/half" "$starling" "$@" 2>"$work/err"; }
 speed() { grep -oE '"samples_per_s": *[0-9.]+' | grep -oE '[0-9.]+$'; }
-median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
-missed=0
-report() { # name, target, value, met
-  printf '%-44s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
-  [ "$4" = 1 ] || missed=1
-}
 compare() { # name, bench's arguments
   name=$1
   shift
@@ -67,7 +62,7 @@ compare() { # name, bench's arguments
   done
   ratio=$(paste "$work/even" "$work/auto" | awk '{ print $2 / $1 }' | median)
   echo "$name: $(median <"$work/even") samples/s divided evenly, $(median <"$work/auto") by --balance auto"
-  report "$name: throughput, auto over even" 1.3 "$ratio" "$(awk -v r="$ratio" 'BEGIN { print (r >= 1.3) }')"
+  figure "$name: throughput, auto over even" '>= 1.3' "$ratio"
 }
 compare gpt2-nano gpt2-nano --batch 12 --length 128 --steps 20
 compare lenet lenet --batch 384 --steps 60
@@ -80,5 +75,5 @@ done
 grep -A 2 '"leaves"' "$work/auto-run/environment.json" | tr -d '\n'
 cmp "$work/even-run/model.safetensors" "$work/auto-run/model.safetensors" && same=1 || same=0
 echo
-report 'gpt2-nano: bytes of 60 steps, auto and even' same "$([ $same = 1 ] && echo same || echo differ)" $same
+figure 'gpt2-nano: bytes of 60 steps, auto and even' same "$([ $same = 1 ] && echo same || echo differ)"
 exit $missed

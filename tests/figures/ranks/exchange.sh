@@ -4,20 +4,17 @@
 # MB.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 build=${BUILD:-$top/build}
 mpiexec=${MPIEXEC:-mpiexec.mpich}
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }
-missed=0
 for ranks in 2 4; do
   for mb in 4 64 500; do
     read -r shared copied messages mpi < <("$mpiexec" -n $ranks "$build/tests/runtime/exchange/tree" measure $((mb * 1000000))) || exit 1
     target=0.95
     [ $mb != 500 ] || target=4
-    value=$(awk -v a="$mpi" -v b="$shared" 'BEGIN { printf "%.2f", a / b }')
-    met=$(awk -v v="$value" -v t=$target 'BEGIN { print (v >= t) }')
     echo "$ranks ranks, $mb MB: in shared memory ${shared} s, through it ${copied} s, messages ${messages} s, MPI_Iallreduce ${mpi} s"
-    printf '  %-44s target %-8s value %-10s %s\n' "speed as multiples of MPI_Iallreduce's" $target "$value" "$([ "$met" = 1 ] && echo met || echo MISSED)"
-    [ "$met" = 1 ] || missed=1
+    figure "speed as multiples of MPI_Iallreduce's" ">= $target" "$(ratio "$mpi" "$shared")"
   done
 done
 exit $missed

@@ -4,6 +4,7 @@
 # (fp32 bf16): which; SEED draws others. tests/ranks/layouts.sh says what is drawn.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export LAYOUTS=${LAYOUTS:-15} STEPS=${STEPS:-50} FAMILIES=${FAMILIES:-gpt2 words bert vit mlp resnet} PRECISIONS=${PRECISIONS:-fp32 bf16}
 export top_builddir=${STARLING%/*} TIMEOUT=''
@@ -13,13 +14,10 @@ export top_builddir=${STARLING%/*} TIMEOUT=''
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$top/tests/support/run-program" "$top/tests/ranks/layouts.sh" | tee "$log" | grep -E '^# (SEED|[0-9]+ s)|^Bail'
-missed=0
 for family in $FAMILIES; do
   for precision in $PRECISIONS; do
     value=$(grep -cE "^ok [0-9]+ - $family, $precision, ranks" "$log")
-    printf '%-44s target %-8s value %-10s %s\n' "$family, $precision: layouts with one digest" "$LAYOUTS" "$value" \
-      "$([ "$value" = "$LAYOUTS" ] && echo met || echo MISSED)"
-    [ "$value" = "$LAYOUTS" ] || missed=1
+    figure "$family, $precision: layouts with one digest" "$LAYOUTS" "$value"
   done
 done
 [ $missed = 0 ] || sed -n '/^not ok/,/^ok/p' "$log"

@@ -5,6 +5,7 @@
 # share a host's memory) and compression gain. For machines with one core per host.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 build=${BUILD:-$top/build}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=network$$
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }
@@ -17,15 +18,10 @@ read -r _ _ messages mpi < <(timeout 300 "$top/tests/support/hosts.sh" mpiexec "
 read -r shared _ < <(timeout 300 "$MPIEXEC" -n 2 "$build/tests/runtime/exchange/tree" measure $bytes) || exit 1
 limit=$(awk -v b=$bytes 'BEGIN { print 8 * b / 1e9 }')
 echo "64 MB between two hosts: ${messages} s, MPI_Iallreduce ${mpi} s; the link's rate allows ${limit} s; on one host ${shared} s"
-missed=0
-figure() { # name, target, value, whether met
-  printf '  %-44s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
-  [ "$4" = 1 ] || missed=1
-}
-share=$(awk -v a="$limit" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
-figure "part of the link's rate" 0.75 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.75 && v <= 1) }')"
-gain=$(awk -v a="$mpi" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
-figure "speed as multiples of MPI_Iallreduce's" 0.95 "$gain" "$(awk -v v="$gain" 'BEGIN { print (v >= 0.95) }')"
+share=$(ratio "$limit" "$messages")
+figure "part of the link's rate" 0.75..1 "$share"
+gain=$(ratio "$mpi" "$messages")
+figure "speed as multiples of MPI_Iallreduce's" '>= 0.95' "$gain"
 
 # The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/trace/overlap.h); the
 # idle time of workers that wait for an exchange is the part that was not hidden.
@@ -38,7 +34,7 @@ steps() { # ranks a host, bench's arguments
 }
 steps 1 --out "$work/run" >"$work/plain" || { tail -n 2 "$work/err"; exit 1; }
 share=$("$starling" trace "$work/run" --json | jq '(map(.exchange.achieved_s) | add) / (map(.exchange.hideable_s) | add)')
-figure 'of what can be hidden, hidden' 0.80 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.8) }')"
+figure 'of what can be hidden, hidden' '>= 0.8' "$share"
 speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e5 | round / 10) MB sent a step"' "$1"; }
 try() { # file, name, as steps
   local to=$work/$1 name=$2

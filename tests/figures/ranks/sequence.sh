@@ -5,19 +5,13 @@
 # ranks on; peaks within 3% of the prediction.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/support/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }
 model=${MODEL:-gpt2 --size layers=12,width=1280,heads=20 --length 1024 --batch 16 --leaves 1}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-missed=0
-judge() { # name, target, value, whether met
-  printf '  %-52s target %-8s value %-8s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
-  [ "$4" = 1 ] || missed=1
-}
-ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
-holds() { awk -v v="$1" "BEGIN { print (v $2) }"; }
 for gpus in ${GPUS-2 4 8}; do
   for way in whole off on; do
     options="--sequence-parallel $way"
@@ -29,7 +23,7 @@ for gpus in ${GPUS-2 4 8}; do
     awk -v n="$gpus" -v way=$way -v s="$step" -v b="$peak" 'BEGIN { printf "%d GPUs, %-5s: a step of %.0f ms, peak of a rank %.2f GB\n", n, way, 1e3 * s, b / 1e9 }'
   done
   less=$(ratio "$(cut -d' ' -f2 "$work/on")" "$(cut -d' ' -f2 "$work/off")")
-  [ "$gpus" -lt 4 ] || judge "$gpus GPUs: peak, on over off" '< 1' "$less" "$(holds "$less" '< 1')"
+  [ "$gpus" -lt 4 ] || figure "$gpus GPUs: peak, on over off" '< 1' "$less"
 done
 ranks=${RANKS:-4}
 for way in off on; do
@@ -38,8 +32,8 @@ for way in off on; do
   read -r peak predicted <"$work/$way" || { tail -n 3 "$work/err" >&2; exit 1; }
   off=$(ratio "$peak" "$predicted")
   awk -v n="$ranks" -v way=$way -v b="$peak" 'BEGIN { printf "%d ranks here, %-3s: peak of the largest %.0f MB\n", n, way, b / 1e6 }'
-  judge "$way: measured over predicted" 0.97..1.03 "$off" "$(holds "$off" '> 0.97 && v < 1.03')"
+  figure "$way: measured over predicted" 0.97..1.03 "$off"
 done
 less=$(ratio "$(cut -d' ' -f1 "$work/on")" "$(cut -d' ' -f1 "$work/off")")
-judge "$ranks ranks here: peak, on over off" '< 1' "$less" "$(holds "$less" '< 1')"
+figure "$ranks ranks here: peak, on over off" '< 1' "$less"
 exit $missed
