@@ -15,6 +15,7 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/time.h"
 #include "runtime/files/checkpoint.h"
 #include "runtime/trace/timeline.h"
 
@@ -227,6 +228,17 @@ static sl_status take_existing(sl__rundir *r) {
   }
 }
 
+/* Locks the marker. A run that goes on waits for the lock: the ranks of a job that has just ended, or was killed, may
+ * hold it for some seconds after mpiexec has returned. */
+static int lock(const sl__rundir *r) {
+  const int64_t until = sl_now() + (r->mode == SL__RUNDIR_RESUME ? SL__RUNDIR_WAIT_S * INT64_C(1000000000) : 0);
+  while (SL_CALL_OF_FILE("flock", r->files[SL__RUNDIR_MARKER], flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0) {
+    if (errno != EWOULDBLOCK || sl_now() >= until) return -1;
+    usleep(50000);
+  }
+  return 0;
+}
+
 /* Makes the marker and locks it, which also shows that the directory can be written. */
 static sl_status take_lock(sl__rundir *r) {
   const char *marker = r->files[SL__RUNDIR_MARKER];
@@ -235,8 +247,7 @@ static sl_status take_lock(sl__rundir *r) {
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
                    "cannot write in the run directory %s: %s; choose another with --out", r->path, strerror(errno));
   /* If the lock cannot be had in a directory whose run has not begun, another run may be about to begin there. */
-  if (SL_CALL_OF_FILE("flock", marker, flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0 &&
-      (errno == EWOULDBLOCK || r->unbegun))
+  if (lock(r) != 0 && (errno == EWOULDBLOCK || r->unbegun))
     return sl_fail(SL_EEXIST, "another run is writing in %s; choose another with --out", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;

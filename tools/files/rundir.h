@@ -39,9 +39,11 @@ typedef enum sl__rundir_file {
 
 typedef enum sl__rundir_mode {
   SL__RUNDIR_NEW,    /* refuses a directory that exists, unless its run ended before it began: no configuration */
-  SL__RUNDIR_RESUME, /* opens an earlier run's directory */
+  SL__RUNDIR_RESUME, /* opens an earlier run's directory; if a run still writes there, waits SL__RUNDIR_WAIT_S for it */
   SL__RUNDIR_FORCE   /* removes an earlier run's files only; refuses folders that are not run directories */
 } sl__rundir_mode;
+
+enum { SL__RUNDIR_WAIT_S = 10 };
 
 typedef struct sl__rundir sl__rundir;
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,24 @@ static void one_run_at_a_time(void **state) {
   assert_ok(sl__rundir_close(r));
 }
 
+static void *close_later(void *run) {
+  usleep(300000);
+  return sl__rundir_close(run) == SL_OK ? NULL : run;
+}
+static void resuming_waits_for_a_run_that_ends(void **state) {
+  const char *path = scratch_path(*state, "run");
+  sl__rundir *r, *second;
+  pthread_t thread;
+  void *failed;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_ok(append(r, 1));
+  assert_int_equal(pthread_create(&thread, NULL, close_later, r), 0);
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &second));
+  assert_int_equal(pthread_join(thread, &failed), 0);
+  assert_null(failed);
+  assert_ok(sl__rundir_close(second));
+}
+
 static void discard_leaves_nothing(void **state) {
   sl__rundir *r;
   assert_ok(open_at(scratch_path(*state, "a/b/c"), SL__RUNDIR_NEW, &r));
@@ -403,6 +422,7 @@ int main(void) {
       TEST(resume_removes_torn_files),
       TEST(pipes_are_refused),
       TEST(one_run_at_a_time),
+      TEST(resuming_waits_for_a_run_that_ends),
       TEST(discard_leaves_nothing),
       TEST(failure_leaves_nothing),
       TEST(unwritable_directory),
