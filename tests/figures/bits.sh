@@ -2,7 +2,7 @@
 # Figure: mlp and lenet after 200 steps have the same parameters, byte for byte, under eager, lws, dmda and dmdas
 # with 1 and 2 workers and with a team of 2. Each network has one plan.
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 out=$(STARLING=$starling BITS_STEPS=${BITS_STEPS:-200} TIMEOUT='' sh "$top/tests/bits.sh") || exit 1

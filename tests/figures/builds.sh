@@ -4,7 +4,7 @@
 # most 1.02. ROUNDS (default 9) and MODELS choose. Skipped without OTHER.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling} other=${OTHER:-}
 rounds=${ROUNDS:-9}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }

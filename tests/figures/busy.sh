@@ -2,7 +2,7 @@
 # Figure: `make check` passes each of RUNS (3) times on a busy machine, beside LOOPS (16) endless loops, with JOBS (12)
 # tests at a time. Prints the time of each run. CHECK: the tests to run instead of all.
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} jobs=${JOBS:-12} pids=''
 [ -e "$build/Makefile" ] || { echo "SKIP: no $build/Makefile: run ./quickstart first"; exit 77; }
 seconds() { echo $(($(date +%s) - began)); }

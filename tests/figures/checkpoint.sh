@@ -4,7 +4,7 @@
 # not timed. ROUNDS and STEPS: more of each.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 rounds=${ROUNDS:-5} steps=${STEPS:-120}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }

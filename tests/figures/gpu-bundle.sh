@@ -14,7 +14,7 @@
 set -eu
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 build=$(cd "${top_builddir:-.}" && pwd)
 output=${1:-$build/starling-gpu.tar.xz}
 [ -x "$build/starling" ] || skip "no starling in $build: run this in a build folder, after make"

@@ -5,7 +5,7 @@
 # keeps the logs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 starpu14=${STARPU14:-/opt/starpu-1.4}

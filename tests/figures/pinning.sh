@@ -4,7 +4,7 @@
 # domain).
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 build=${BUILD:-$top/build}
 [ -x "$build/tests/runtime/processors/topology" ] || { echo "SKIP: no $build/tests/runtime/processors/topology: run ./quickstart check first"; exit 77; }
 "$build/tests/runtime/processors/topology" --print || exit 1

@@ -5,7 +5,7 @@
 set -u
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 [ "$(id -u)" = 0 ] || skip 'making a chroot needs root'
 command -v debootstrap >/dev/null || skip 'no debootstrap (apt-get install debootstrap)'
 unshare --mount true 2>/dev/null || skip 'no mounts may be made here'

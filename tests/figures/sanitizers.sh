@@ -5,7 +5,7 @@
 # ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone, which needs clang.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }

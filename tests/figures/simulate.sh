@@ -7,7 +7,7 @@
 # POLICIES, WORKERS: fewer of them. Needs a quiet machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 sim=${STARLING_SIM:-$top/build-simulated/starling-sim}
 [ -x "$starling" ] && [ -x "$sim" ] || { echo 'SKIP: no starling or starling-sim: ./quickstart simulate builds them'; exit 77; }

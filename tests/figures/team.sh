@@ -3,7 +3,7 @@
 # samples/s. The target is 0.8, because a team synchronises at the end of every task and two workers do not.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 rounds=${ROUNDS:-5}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }

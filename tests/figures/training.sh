@@ -6,7 +6,7 @@
 # python3-torch); without one that part is skipped.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} TEXT
 runs=${RUNS:-$(mktemp -d)}
 python=${PYTHON:-/usr/bin/python3}

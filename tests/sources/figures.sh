@@ -1,7 +1,7 @@
 #!/bin/sh
-# tests/support/figure.shlib, by which figures judge their values: a target is met only by a value.
+# tests/figures/figure.shlib, by which figures judge their values: a target is met only by a value.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
-. tests/support/figure.shlib
+. tests/figures/figure.shlib
 number=0
 judged() { # wanted word, target, value
   number=$((number + 1)) missed=0

@@ -4,7 +4,7 @@
 # after a kill finds a complete checkpoint, and the end has the bits of the undisturbed run. KILLS=0 or MESH_KILLS=0
 # leaves one of them out.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 export STARLING="${STARLING:-$top/build/starling}" MPIEXEC="${MPIEXEC:-$(command -v mpiexec.mpich)}" top_srcdir="$top"
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
 export KILLS_PRECISIONS="${KILLS_PRECISIONS:-fp32 bf16 fp16}"

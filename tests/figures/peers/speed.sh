@@ -5,7 +5,7 @@
 # number of rounds.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 python=${PYTHON:-/usr/bin/python3}
 rounds=${ROUNDS:-5}

@@ -7,7 +7,7 @@
 # otherwise idle, or the other rank is slowed down too. ROUNDS: number of measurements of each (default 3).
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-3} quota=${QUOTA:-50}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }

@@ -4,7 +4,7 @@
 # MB.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 build=${BUILD:-$top/build}
 mpiexec=${MPIEXEC:-mpiexec.mpich}
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }

@@ -4,7 +4,7 @@
 # (fp32 bf16): which; SEED draws others. tests/ranks/layouts.sh says what is drawn.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export LAYOUTS=${LAYOUTS:-15} STEPS=${STEPS:-50} FAMILIES=${FAMILIES:-gpt2 words bert vit mlp resnet} PRECISIONS=${PRECISIONS:-fp32 bf16}
 export top_builddir=${STARLING%/*} TIMEOUT=''

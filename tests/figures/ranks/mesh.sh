@@ -11,7 +11,7 @@
 # ranks of one worker. Targets over one rank without folds: 4 folds 0.97, two ranks 0.93.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=mesh$$
 model=${MODEL:-gpt2} rounds=${ROUNDS:-3} micro=${MICRO:-8}

@@ -5,7 +5,7 @@
 # share a host's memory) and compression gain. For machines with one core per host.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 build=${BUILD:-$top/build}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=network$$
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }

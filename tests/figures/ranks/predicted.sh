@@ -8,7 +8,7 @@
 # took their predicted time, so it depends less on the machine's speed.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }

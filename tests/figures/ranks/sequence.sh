@@ -5,7 +5,7 @@
 # ranks on; peaks within 3% of the prediction.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }

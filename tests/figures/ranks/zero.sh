@@ -6,7 +6,7 @@
 # least 0.85 of stage 0's on one host; the prediction is within 3%. ROUNDS (2): the stages in turn; medians.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-. "$top/tests/support/figure.shlib"
+. "$top/tests/figures/figure.shlib"
 starling=${STARLING:-$top/build/starling}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=zero$$
 n=${HOSTS_N:-4} model=${MODEL:-gpt2} rounds=${ROUNDS:-2}

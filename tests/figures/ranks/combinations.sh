@@ -2,8 +2,8 @@
 # Figure: random combinations of train's options, COMBINATIONS (200): each is trained or refused as it should be, and
 # options that must not change the bits do not. SEED draws others. tests/combinations.sh says what is drawn.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
-. "$top/tests/support/figure.shlib"
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/figures/figure.shlib"
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export COMBINATIONS=${COMBINATIONS:-200} top_builddir=${STARLING%/*} TIMEOUT=timeout
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
