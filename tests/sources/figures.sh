@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/figures/figure.shlib, by which figures judge their values: a target is met only by a value.
+# tests/figures/figure.shlib judges the values of figures: a missing value must miss its target.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 . tests/figures/figure.shlib
 number=0
