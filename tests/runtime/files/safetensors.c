@@ -188,6 +188,9 @@ static void every_truncation_is_found(void **state) {
     assert_fails(SL_EFORMAT, "cut.safetensors", sl_safetensors_open(cut, &st));
     assert_null(st);
   }
+  memcpy(bytes, "\x01\xe1\xf5\x05\0\0\0\0", 8); /* 100,000,001 */
+  scratch_write(cut, bytes, n);
+  assert_fails(SL_EFORMAT, "beyond the format's limit", sl_safetensors_open(cut, &st));
   memset(bytes, 0xff, 8);
   scratch_write(cut, bytes, n);
   assert_fails(SL_EFORMAT, "beyond the format's limit", sl_safetensors_open(cut, &st));
