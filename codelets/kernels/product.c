@@ -289,20 +289,30 @@ void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int6
     for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++) to[j * to_row + i] = from[i * from_row + j];
 }
 
+/* add_columns for n vectors of columns. One pass for all n: each sum waits for the one of the row before. */
+static inline __attribute__((always_inline)) void add_vectors(int n, int64_t rows, const float *from, int64_t from_row,
+                                                              float *to) {
+  sl_vec sum[4] = {{0}, {0}, {0}, {0}};
+  for (int64_t i = 0; i < rows; i++)
+    for (int v = 0; v < n; v++) sum[v] += sl_load(from + i * from_row + v * SL_LANES);
+  for (int v = 0; v < n; v++) sl_store(to + v * SL_LANES, sl_load(to + v * SL_LANES) + sum[v]);
+}
+
 void SL_SHARED(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
   int64_t j = 0;
-  for (; j + 4 * SL_LANES <= columns; j += 4 * SL_LANES) {
-    sl_vec sum[4] = {{0}, {0}, {0}, {0}};
-    for (int64_t i = 0; i < rows; i++)
-      for (int v = 0; v < 4; v++) sum[v] += sl_load(from + i * from_row + j + v * SL_LANES);
-    for (int v = 0; v < 4; v++) sl_store(to + j + v * SL_LANES, sl_load(to + j + v * SL_LANES) + sum[v]);
+  for (; j + 4 * SL_LANES <= columns; j += 4 * SL_LANES) add_vectors(4, rows, from + j, from_row, to + j);
+  switch ((columns - j) / SL_LANES) {
+    case 3:
+      add_vectors(3, rows, from + j, from_row, to + j);
+      break;
+    case 2:
+      add_vectors(2, rows, from + j, from_row, to + j);
+      break;
+    case 1:
+      add_vectors(1, rows, from + j, from_row, to + j);
+      break;
   }
-  for (; j + SL_LANES <= columns; j += SL_LANES) {
-    sl_vec sum = {0};
-    for (int64_t i = 0; i < rows; i++) sum += sl_load(from + i * from_row + j);
-    sl_store(to + j, sl_load(to + j) + sum);
-  }
-  for (; j < columns; j++) {
+  for (j = columns / SL_LANES * SL_LANES; j < columns; j++) {
     float sum = 0;
     for (int64_t i = 0; i < rows; i++) sum += from[i * from_row + j];
     to[j] += sum;

@@ -189,7 +189,6 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       } else {
         panel = (const float *)(const void *)(dy + o), row = j->O;
       }
-      if (c->n_out > 1) sl_add_columns(pixels, columns, dy + o, j->O, bias + o);
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
           int64_t k = sl_walk_strip(walk, run, piece), m = sl_walk_strip(walk, run, piece + 1) - k;
@@ -198,6 +197,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
                           walk.unit, at, panel, row, sum + (t * v->C + k) * j->width + o, j->width, NULL, number > 0,
                           NULL);
         }
+      /* after the products, which have brought dy into the cache */
+      if (c->n_out > 1) sl_add_columns(pixels, columns, dy + o, j->O, bias + o);
     }
   }
   dw_finish(sum, j->width, n, K, memory + s.turned, (float *)c->out[0].data + filters.from * K, c->accumulate & 1);
