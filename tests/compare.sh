@@ -12,7 +12,7 @@ make_set "$odd" 64 32 8 3
 # shellcheck disable=SC2086 # $small is several words, here and below
 expect 'compare of two policies' 0 '^(Take|No policy)' compare mlp $small --data "$odd" --policies lws --priorities both --out tables
 check 'a line for each policy, with priorities and without' test "$(grep -cE '^(eager|lws) +(on|off) ' out)" = 4
-check 'all policies give the same bytes' grep -q '^All left the same bytes' out
+check 'all policies give the same bytes' grep -q '^All policies ended with bit-identical parameters' out
 check 'the CSV has every repetition' test "$(grep -cE '^(eager|lws),[01],[0-2],' tables/compare.csv)" = 12
 check_json 'the figures are JSON' tables/compare.json
 check 'the ratio of eager to itself is 1' test "$(field ratio tables/compare.json)" = 1.0

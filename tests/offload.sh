@@ -19,7 +19,7 @@ code=0
 # shellcheck disable=SC2086
 (ulimit -f 64 && UCX_TLS=tcp,self exec "$starling" bench mlp $small --offload "disk:$work/disk") >out 2>err || code=$?
 check 'a full disk: the run ends' test $code != 0 -a $code != 137
-check 'and names tensor and folder' grep -qE "no [0-9]+ bytes in $work/disk for tensor '[a-z0-9.]+'" err
+check 'and names tensor and folder' grep -qE "cannot reserve [0-9]+ bytes in $work/disk for tensor '[a-z0-9.]+'" err
 
 # A limit of 220 MB for what needs 360, where this machine lets us set one.
 group=

@@ -139,7 +139,7 @@ done
 check 'the grid was simulated' test $tried = 36
 check "none of $tried plans is 3% faster" at_most "$best" "$(awk -v a="$least" 'BEGIN { print 1.03 * a }')"
 
-# Pipelines: orders and runs of layers are searched, and those that are given stay.
+# Pipelines: orders and chunks of layers are searched, and those that are given stay.
 sed 's/^name: .*/name: four/; s/memory_gigabytes: [0-9.]*/memory_gigabytes: 4/' small.yaml >four.yaml
 stages='mlp --size layers=8,hidden=1000 --machine four.yaml --nodes 4 --batch 256 --mesh pipe=4 --ranks-per-node 1 --micro-batches 8 --leaves 8 --shards 8 --row-blocks 1 --zero 0'
 # shellcheck disable=SC2086
@@ -147,7 +147,7 @@ stages='mlp --size layers=8,hidden=1000 --machine four.yaml --nodes 4 --batch 25
   run plan $stages --json
   cp out searched
   check 'a plan in zero-bubble order' grep -q 'pipe-order=zero-bubble' searched
-  check 'one with two runs of layers on a stage' grep -q 'pipe-chunks=2' searched
+  check 'one with two chunks of layers on a stage' grep -q 'pipe-chunks=2' searched
   run plan $stages --pipe-order 1f1b --pipe-chunks 1 --json
   check 'an order and runs that are given stay' sh -c '! grep -qE "zero-bubble|pipe-chunks=[24]" out'
 }

@@ -22,10 +22,10 @@ expect 'a key that no machine has names one' 2 "no number of a machine is called
 expect 'and lists all' 2 'there are cpu.cores, .*price.node_hour' scale mlp --machine vm-2 --what-if nothing=1
 expect 'a value out of range' 2 'cpu.efficiency .* from 0.001 to 1' scale mlp --machine vm-2 --what-if cpu.efficiency=7
 expect 'a batch too small for the nodes' 2 'a batch of 8 has no sample for each of 16 leaves' scale mlp --machine vm-2 --nodes 1,16 --batch 8
-expect 'a batch that does not grow by whole numbers' 2 'does not become a whole number' scale mlp --machine vm-2 --nodes 2,3 --weak --batch 33
-expect 'a measurement has no place in a simulation' 2 '--allreduce has no meaning with --machine' scale mlp --machine vm-2 --allreduce mpi
+expect 'a batch that does not grow by whole numbers' 2 'does not grow to a whole number for 3: give a multiple of 2' scale mlp --machine vm-2 --nodes 2,3 --weak --batch 33
+expect 'a measurement has no place in a simulation' 2 '--allreduce is for measurements, and --machine simulates' scale mlp --machine vm-2 --allreduce mpi
 expect 'a lost node needs checkpoints' 2 '--checkpoint-minutes more than 0' scale mlp --machine vm-2 --lost-node --checkpoint-minutes 0
-expect 'hosts of a simulation' 2 '--hosts has no meaning with --machine' scale mlp --machine vm-2 --hosts a,b
+expect 'hosts of a simulation' 2 '--hosts is for measurements, and --machine simulates' scale mlp --machine vm-2 --hosts a,b
 expect 'more ranks than the hosts have' 2 '--ranks 4: --hosts a:2,b has 3 ranks; NAME:N gives' scale mlp --hosts a:2,b --ranks 1,4
 expect 'a host that ssh takes for an option' 2 "'-oProxyCommand=x' begins with '-'" scale mlp --hosts -oProxyCommand=x
 expect 'an mpiexec that is not there' 2 'there is no program /nowhere' scale mlp --ranks 1,2 --mpiexec /nowhere

@@ -62,7 +62,7 @@ check 'dmdas uses the GPU better than eager' less "$(step_of dmdas)" "$(step_of 
 expect 'compare prints a table' 0 'dmda +on' compare lenet --machine laptop-gpu --policies dmda
 check 'and who is the fastest' grep -q 'is the fastest of them' "$work/out"
 expect 'an unknown policy' 2 "no policy 'mine'" compare lenet --machine laptop-gpu --policies mine
-expect 'repetitions have no meaning' 2 '--repetitions has no meaning with --machine' compare lenet --machine vm-2 --repetitions 5
+expect 'repetitions have no meaning' 2 '--repetitions is for measurements, and --machine simulates' compare lenet --machine vm-2 --repetitions 5
 
 # Several GPUs: tasks that run where the plan has them copy little; policies do not keep a shard on its GPU.
 cat >four.yaml <<'END'
@@ -112,7 +112,7 @@ run simulate gpt2 --size layers=48,width=1600,heads=25 --batch 8 --machine epyc-
 check 'it needs little memory here' less "$(number_of process_peak_bytes out)" 400000000
 check 'its own memory is predicted' less 20000000000 "$(number_of predicted_peak_bytes out)"
 
-expect 'no machine' 2 'no machine to simulate is named' simulate lenet
+expect 'no machine' 2 '--machine is missing: name the machine to simulate' simulate lenet
 expect 'an unknown machine' 2 "no-such-machine" simulate lenet --machine no-such-machine
 expect 'an unknown model' 2 "no model 'letnet'" simulate letnet --machine vm-2
 expect 'an unknown policy of the simulation' 2 "unknown scheduling policy 'mine'" simulate lenet --machine vm-2 --sched mine

@@ -66,11 +66,14 @@ static sl_split split_of(const char *path) {
 
 /* Takes over path, also on failure. */
 static sl_status add_file(sl_tokens *t, char *path) {
-  token_file *larger =
-      path && t->n_files < MOST_FILES ? realloc(t->files, (size_t)(t->n_files + 1) * sizeof *larger) : NULL;
+  if (t->n_files == MOST_FILES) {
+    free(path);
+    return sl_fail(SL_EINVAL, "more than %d token files: join some of them", MOST_FILES);
+  }
+  token_file *larger = path ? realloc(t->files, (size_t)(t->n_files + 1) * sizeof *larger) : NULL;
   if (!larger) {
     free(path);
-    return sl_no_memory("for %d token files; %d are the most", t->n_files + 1, MOST_FILES);
+    return sl_no_memory("for %d token files", t->n_files + 1);
   }
   t->files = larger;
   t->files[t->n_files++] = (token_file){.path = path, .split = split_of(path)};

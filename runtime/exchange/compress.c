@@ -19,8 +19,10 @@ sl_status sl_compression_parse(const char *text, sl_compression *c) {
       c->fraction > 0 && c->fraction <= MOST)
     return SL_OK;
   *c = (sl_compression){SL_COMPRESSION_NONE, 0, 0};
-  return sl_fail(SL_EINVAL, "compression '%s' is none of: none, bf16, topk, topk=FRACTION with 0 < FRACTION <= 0.25",
-                 text);
+  return sl_blame(
+      sl_fail(SL_EINVAL, "unknown compression '%s': choose none, bf16, topk or topk=FRACTION, 0 < FRACTION <= 0.25",
+              text),
+      "compress");
 }
 
 sl_compression sl_compression_at(const sl_compression *c, uint64_t round, int sums) {

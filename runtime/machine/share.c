@@ -105,8 +105,8 @@ static sl_status find_gpus(sl_runtime *rt) {
   if (wanted > 0 && !CAN_USE_CUDA)
     SL_TRY_OUT(
         sl_fail(SL_EUNSUPPORTED,
-                "%d GPUs were asked for but this build drives none: build StarPU by tools/build-starpu --cuda, then "
-                "configure with it",
+                "%d GPUs were asked for but this build drives none: run tools/build-starpu --cuda, then ./quickstart "
+                "(or ./configure --with-starpu=DIR)",
                 wanted));
   if (wanted > rt->gpus)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%d GPUs were asked for but rank %d has %d of the %d visible ones", wanted,
@@ -146,8 +146,8 @@ sl_status sl__divide_node(sl_runtime *rt) {
   SL_TRY_OUT(find_gpus(rt));
   if (rt->options.gpus_alone && rt->gpus && rt->options.workers == 0) rt->options.workers = -1;
   if (rt->options.workers < 0 && rt->gpus == 0)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, but rank %d has no GPU", rt->rank),
-                        "workers, gpus"));
+    SL_TRY_OUT(
+        sl_blame(sl_fail(SL_EUNSUPPORTED, "only GPUs may compute, but rank %d has no GPU", rt->rank), "workers, gpus"));
   if (rt->options.fast && rt->gpus == 0)
     SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
                         "gpu_kernels, gpus"));

@@ -63,7 +63,8 @@ static sl_status map_file(const char *what, sl_block *block) {
   }
   if (fd >= 0) close(fd);
   if (error)
-    return sl_fail(SL_EIO, "no %zu bytes in %s for %s: %s", block->room, offload_folder, what, strerror(error));
+    return sl_fail(SL_EIO, "cannot reserve %zu bytes in %s for %s: %s", block->room, offload_folder, what,
+                   strerror(error));
   block->data = data;
   block->mapped = 1;
   return SL_OK;

@@ -379,8 +379,7 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
     say(&t, "%s%d of %d cores are idle because the installed StarPU drives at most %d CPU workers in a process: use ",
         gap, share->idle_by_limit, share->cores, share->nworkers);
     if (share->best_threads > share->threads_per_worker) say(&t, "%d threads per worker, ", share->best_threads);
-    say(&t, "%d ranks for each one now, or a StarPU built by tools/build-starpu.",
-        (share->cores + driven - 1) / driven);
+    say(&t, "%d times as many ranks, or a StarPU built by tools/build-starpu.", (share->cores + driven - 1) / driven);
     gap = " ";
   }
   if (share->idle_by_shape > 0) {
@@ -397,9 +396,8 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
   }
   if (share->oversubscribed)
     say(&t,
-        "%sThreads share cores (workers %d, threads each %d; cores of this rank %d, of all ranks here %d): fewer of "
-        "them "
-        "run faster.",
+        "%sThreads share cores: %d workers of %d threads each, but %d cores for this rank and %d for all ranks of this "
+        "node; fewer workers or threads run faster.",
         gap, share->nworkers, share->threads_per_worker, share->cores, share->node_cores);
   return buffer;
 }

@@ -9,7 +9,7 @@ done
 expect '--workers cpu with GPUs' 2 'workers cpu uses no GPU' bench mlp --workers cpu --gpus 1
 expect '--workers gpu without' 2 'workers gpu needs a GPU' bench mlp --workers gpu --gpus 0
 if ! "$starling" info --json --no-measure 2>/dev/null | grep -q '"gpus": 1'; then
-  expect 'no GPU' 1 'no CPU workers were asked for, but rank 0 has no GPU' bench mlp --workers gpu
+  expect 'no GPU' 1 'only GPUs may compute, but rank 0 has no GPU' bench mlp --workers gpu
   skip 'the rest needs a build for emulated GPUs'
   finish
 fi

@@ -14,7 +14,7 @@ for what in 'fsync .step-00000005.partial/.part-00001 1' 'write .step-00000020.p
   # shellcheck disable=SC2086
   with_fault "$1" "$2" "$3" 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train mlp $options --stall-timeout $patience --disk-timeout $disk --out a >out 2>err || code=$?
   warns "two ranks, $1" "$1 of .*part-00001.*" "$waits"
-  ends "two ranks, $1" "rank 1: nothing has moved for [0-9]+ s: $1 of .*part-00001.* does not return: the disk or file server hangs; --disk-timeout says"
+  ends "two ranks, $1" "rank 1: no progress for [0-9]+ s: $1 of .*part-00001.* does not return: the disk or file server hangs; --disk-timeout says"
 done
 # The third rank hears of no other by itself, and would end the job after twice the timeout.
 code=0
@@ -33,6 +33,6 @@ undisturbed_text
   paced 4
   with_fault page text.txt $((pages + (accesses - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --disk-timeout $disk --out t >out 2>err || code=$?
   check 'two ranks, a page: exit code 76' test $code = 76
-  check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 1: nothing has moved for [0-9]+ s: read of text.txt does not return: the disk or file server hangs; --disk-timeout says" err
+  check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 1: no progress for [0-9]+ s: read of text.txt does not return: the disk or file server hangs; --disk-timeout says" err
 }
 finish

@@ -13,7 +13,7 @@ reads() { # name, call, part of the path, which one, pattern, starling's argumen
   with_fault "$wanted_call" "$wanted_path" "$which" 1000000000 $limit "$starling" "$@" --stall-timeout $patience --disk-timeout $disk >out 2>err || code=$?
   check "$about: exit code 76" test $code = 76
   warns "$about" "$pattern" "$waits"
-  check "$about: call and file are named" grep -qE "^starling: nothing has moved for [0-9]+ s: $pattern does not return: the disk or file server hangs;" err
+  check "$about: call and file are named" grep -qE "^starling: no progress for [0-9]+ s: $pattern does not return: the disk or file server hangs;" err
 }
 # shellcheck disable=SC2086
 {

@@ -12,7 +12,7 @@ hang() { # name, call, part of the path, which one, pattern of the file
   # shellcheck disable=SC2086
   with_fault "$2" "$3" "$4" 1000000000 $limit "$starling" train mlp $options --stall-timeout $patience --disk-timeout $disk --out a >out 2>err || code=$?
   warns "$1" "$2 of .*$5.*" "$waits"
-  ends "$1" "nothing has moved for [0-9]+ s: $2 of .*$5.* does not return: the disk or file server hangs; --disk-timeout says"
+  ends "$1" "no progress for [0-9]+ s: $2 of .*$5.* does not return: the disk or file server hangs; --disk-timeout says"
 }
 hang 'a part of a checkpoint' fsync .step-00000005.partial 1 step-00000005
 hang 'the last checkpoint' rename checkpoints/step-00000020 1 step-00000020

@@ -36,7 +36,7 @@ static int read_part(const uint8_t *data, size_t n) {
                                 {.rank = 1, .host = "node1", .pid = 17, .state = 'T', .place = "", .late = 1}};
   fuzz_write(fuzz_path(".stall-1.part", path), data, n);
   if (!sl__stall_has_part(fuzz_folder(), 1, 1e9)) abort();
-  if (sl__stall_write(fuzz_folder(), "nothing has moved", 2.5, all, 2, 0, whole, sizeof whole) != SL_OK) abort();
+  if (sl__stall_write(fuzz_folder(), "no progress", 2.5, all, 2, 0, whole, sizeof whole) != SL_OK) abort();
   if (sl_json_read(whole, &json) != SL_OK) abort();
   json_decref(json);
   unlink(whole);

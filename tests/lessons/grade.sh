@@ -215,9 +215,9 @@ if [ $protected = yes ]; then
   row 'vandal by sockets' yes yes 16 16 0 ''
   row 'vandal of secrets' yes yes 16 16 0 ''
   row 'vandal by daemons' yes yes 16 16 0 ''
-  row 'vandal by memory' yes no 0 16 137 'more than 512 MB of memory'
+  row 'vandal by memory' yes no 0 16 137 'used more than 512 MB of memory'
   row 'vandal by space' yes no 0 16 139 'signal 11 .*'
-  for name in output looping sleeping churning; do row "vandal by $name" yes no 0 16 137 "no end after $seconds s"; done
+  for name in output looping sleeping churning; do row "vandal by $name" yes no 0 16 137 "did not end within $seconds s"; done
   check 'a fork bomb is ended' grep -qE '^"vandal by forks",yes,no,0,16,137,' table.csv
   check "the teacher's environment and the system's secrets stay out of the table" eval '! grep -qE "secret-of|root:|PATH=" table.csv'
   row '.=HYPERLINK\(""a""\)' yes yes 16 16 0 ''
@@ -273,7 +273,7 @@ check 'with --unprotected it continues, and warns' grep -q 'run without a sandbo
 check 'all submissions are graded without a sandbox' test $code = 0
 show
 row deep yes yes 16 16 0 ''
-row loop yes no 0 16 137 'no end after 2 s'
+row loop yes no 0 16 137 'did not end within 2 s'
 row word yes no 0 16 0 'wrong: the squares are not right'
 row environment yes yes 16 16 0 ''
 row right yes yes 16 16 0 ''

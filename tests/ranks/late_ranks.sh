@@ -20,9 +20,9 @@ for rank in 0 1; do kill -CONT "$(rank_of $job $rank)"; done
 wait $job || code=$?
 check 'a suspended job goes on' test $code = 0
 
-# A rank that reads its data for longer than the others is no stall: it is heard of, and reading may take long. Nor does
-# rank 2, which hears of no other, end the job. More patience here: ranks that wait keep the cores busy, so on a shared
-# machine a report may come seconds late.
+# A rank that reads its data for longer than the others is no stall: others hear from it, and reading may take long. Nor
+# does rank 2, which hears from no other, end the job. More patience here: ranks that wait keep the cores busy, so on a
+# shared machine a report may come seconds late.
 cp -r data slow
 slow=slow/train-images-idx3-ubyte
 reads_for() { # name, seconds, ranks: a job whose rank 1 reads its data for so long; run_meanwhile, if set, runs beside it

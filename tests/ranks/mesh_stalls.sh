@@ -16,7 +16,7 @@ draw() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); drawn=$((seed / 655
 ms() { echo $(($(date +%s%N) / 1000000)); }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 layer="for layer '[a-z0-9._]+' between"
-named() { [ $code = 76 ] && grep -qE "nothing has (moved|been heard) for .* (waits for|of) rank $rank \\(" err; }
+named() { [ $code = 76 ] && grep -qE "no (progress|message) for .* (waits for|from) rank $rank \\(" err; }
 has_begun() { has_lines a/metrics.jsonl 3 || ! kill -0 "$job" 2>/dev/null; }
 start_and_stop() { # train's options: stops the rank $rank at a drawn moment; 1: the job had ended before
   rm -rf a

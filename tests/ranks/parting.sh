@@ -63,8 +63,8 @@ for job in barrier finalize checkpoint finalize-0 fail-barrier fail-finalize fai
   cp $job/out $job/err . # for diagnoses
   echo "exit code $(cat $job/code)" >>out
   check "$job, rank $rank stopped: exit code 76" test "$(cat $job/code)" = 76
-  check "$job, rank $rank stopped: it is named" grep -qE "^starling: rank $((1 - rank)): nothing has (moved|been heard) for [0-9]+ s.* (waits for|of) rank $rank[ ,;(].*(stopped by a signal|heard of)" err
-  after=$(sed -n 's/.* nothing has [a-z ]* for \([0-9]*\) s.*/\1/p' err)
+  check "$job, rank $rank stopped: it is named" grep -qE "^starling: rank $((1 - rank)): no (progress|message) for [0-9]+ s.* (waits for|from) rank $rank[ ,;(].*(stopped by a signal|heard from)" err
+  after=$(sed -n 's/.* no [a-z]* for \([0-9]*\) s.*/\1/p' err)
   [ -z "${LATE-}" ] || check "$job: $after s after the stop, at most $patience + $LATE" test "$after" -le $((patience + LATE))
 done
 stall=$(find checkpoint/run -name 'stall-*.json')

@@ -73,7 +73,7 @@ if command -v jq >/dev/null; then
   check 'report: micro-batches of the tasks' jq -e '[.timelines[0].nodes.micro_batch[]] | max == 5' report.json
 fi
 run trace several
-check 'trace: idle stages beside the bubble' grep -qE 'no task runs +[0-9.]+ % .*\(stage 2\); bubble .* of 3 stages, 6 micro-batches and 1 run of layers on a stage: 25.00 %' out
+check 'trace: idle stages beside the bubble' grep -qE 'no task runs +[0-9.]+ % .*\(stage 2\); bubble .* with P = 3 stages, M = 6 micro-batches and V = 1 chunk of layers on a stage: 25.00 %' out
 
 # From any number of stages to any other, and to ranks that divide samples.
 resumes '3 stages, 2, 2 x 2, 2 ranks with ZeRO 3, 2 stages, 3 ranks, 1 rank' \
@@ -114,7 +114,7 @@ code=0
 wait $job || code=$?
 kill -KILL "$pid" 2>/dev/null
 check 'a stage that stands still: exit code' test $code = 76
-check 'and the other one names it' grep -qE 'rank 0: nothing has (moved|been heard) for .* (waits for|of) rank 1 \(' err
+check 'and the other one names it' grep -qE 'rank 0: no (progress|message) for .* (waits for|from) rank 1 \(' err
 
 # Memory: each stage has its own layers, and the peak is as predicted.
 peak() { ranks "$1" bench mlp --size hidden=2048,layers=8 --optimizer adamw --batch 64 --leaves 8 --micro-batches 8 --steps 3 --workers 1 --no-measure --json --mesh "$2" && number_of peak_memory_bytes out; }

@@ -148,7 +148,7 @@ once() { # name, pattern: the run failed, and said this in one line
 ranks 3 train mlp --data data --leaves 2 --out x
 once 'fewer leaves than ranks' '3 ranks cannot share a batch of 2 leaves'
 ranks 2 train mlp --data data --leaves 4 --compress half --out x
-once 'an unknown compression' "compression 'half' is none of: none, bf16, topk, topk=FRACTION"
+once 'an unknown compression' "unknown compression 'half': choose none, bf16, topk or topk=FRACTION, 0 < FRACTION <= 0.25 \(--compress\)"
 ranks 2 train mlp --data data --leaves 4 --compress bf16 --allreduce mpi --out x
 once 'compression with --allreduce mpi' 'compress bf16 needs --allreduce tree'
 ranks 2 train mlp --data data --leaves 4 --balance 3,2 --out x
@@ -202,14 +202,14 @@ start_watched
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
-once 'a rank that stands still is named, with its last step' "nothing has (moved|been heard) for .* (waits for|of) rank 1 \(.* heard of .* ago in step [0-9]+, "
+once 'a rank that stands still is named, with its last step' "no (progress|message) for .* (waits for|from) rank 1 \(.* last heard from .* ago in step [0-9]+, "
 none_left() { [ -z "$(victim)" ]; }
 check 'no process is left' wait_until none_left
 start_watched --allreduce mpi
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
-once 'a rank that stands still is named under MPI_Iallreduce too' "nothing has (moved|been heard) for .* (waits for|of) rank 1 \(.* heard of .* ago in step [0-9]+, "
+once 'a rank that stands still is named under MPI_Iallreduce too' "no (progress|message) for .* (waits for|from) rank 1 \(.* last heard from .* ago in step [0-9]+, "
 start
 kill -KILL "$(victim)"
 code=0

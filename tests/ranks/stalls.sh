@@ -20,7 +20,7 @@ start() { # ranks: a short job with checkpoints and validations, in the backgrou
 }
 # The process of rank $1, which says so in its environment, or nothing.
 process_of() { rank_of "$job" "$1"; }
-named() { grep -qE "nothing has (moved|been heard) for .* (waits for|of) (.*, )?rank $1[ ,;]" err; }
+named() { grep -qE "no (progress|message) for .* (waits for|from) (.*, )?rank $1[ ,;]" err; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 is_last() { # rank: no other one has a process
   for other in $(seq 0 $((ranks - 1))); do
@@ -62,7 +62,7 @@ for ranks in 2 3; do
     done
     wait $job || code=$?
     took=$(($(ms) - from))
-    if [ $code = 0 ] && ! named $rank; then # its last act was done, and the launcher had heard of it
+    if [ $code = 0 ] && ! named $rank; then # its last act was done, and the launcher had heard from it
       check "$moment: too late, the job had ended" wait_until gone "$victim"
       continue
     fi

@@ -13,13 +13,13 @@ victim=$(process_of 1 stall)
 kill -STOP "$victim"
 ends
 check 'a rank that stands still: exit code 76' test $code = 76
-check 'it is named' grep -qE 'nothing has (moved|been heard) for .* (waits for|of) rank 1 ' err
+check 'it is named' grep -qE 'no (progress|message) for .* (waits for|from) rank 1 ' err
 check 'no process stays' wait_until gone "$victim"
 check 'the heartbeat has the exit code' test "$(beat exit_code stall)" = 76
 check 'the message names the stall file' grep -qE '; the stacks of all ranks are in .*stall-[0-9-]*.json' err
 mv "$(find stall -name 'stall-*.json' | head -n 1)" file.json
 check_json 'the stall file is JSON' file.json
-check 'it has the message' grep -q '"message": *"starling: rank 0: nothing has ' file.json
+check 'it has the message' grep -q '"message": *"starling: rank 0: no ' file.json
 check 'the late rank' sh -c "tr -d ' \n' <file.json | grep -q '\"late\":\[1\]'"
 check 'that was stopped' grep -q '"process": *"stopped by a signal"' file.json
 check 'whom the other waits for' sh -c "tr -d ' \n' <file.json | grep -q '\"waits_for\":\[1\]'"

@@ -81,7 +81,8 @@ static const sl__command calibrate = {
     .run = sl__calibrate,
     .summary = "Fill StarPU's performance models for a model's tasks",
     .description =
-        "Runs training steps of MODEL on CPU workers until each kind of task (operation and size) has enough samples. "
+        "Runs training steps of MODEL on all CPU workers and GPUs until each kind of task (operation and size) has "
+        "enough samples. "
         "Rejects first calls and outliers, prints samples, medians and spread, and stores the samples in StarPU's "
         "performance models, which dm* and heft policies use, under the machine\\(aqs name (--performance-models). The "
         "options "

@@ -93,8 +93,7 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl__environment_complete(b->environment, j->runtime));
   SL_TRY(open_energy(b));
   if (b->o->no_record && j->balance.measuring)
-    return sl_fail(SL_EINVAL,
-                   "--balance auto needs the records that --no-record leaves out: list the leaves, or record");
+    return sl_fail(SL_EINVAL, "--balance auto needs task records: leave --no-record out, or give --balance N,N,...");
   j->records = !b->o->no_record;
   SL_TRY(sl__job_data(j, 1));
   char said[160];

@@ -397,7 +397,7 @@ static sl_status make_folder(sl__comparison *c) {
   snprintf(c->folder, sizeof c->folder, "/tmp/starling-compare-XXXXXX");
   if (!mkdtemp(c->folder)) {
     c->folder[0] = '\0';
-    return sl_fail(SL_EIO, "no folder in /tmp: %s", strerror(errno));
+    return sl_fail(SL_EIO, "cannot make a folder in /tmp: %s", strerror(errno));
   }
   sl__child_catch(c->folder);
   return SL_OK;
@@ -449,7 +449,8 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
   SL_TRY_OUT(report(&c));
-  if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for the same plan");
+  if (!sl__compare_same_bits(&c))
+    status = sl_fail(SL_ETASK, "policies ended with different parameters or optimizer state for the same plan");
 out:
   sl__compare_remove_folder();
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);

@@ -16,13 +16,13 @@
 static sl_status check_output(const char *path) {
   struct stat info;
   if (stat(path, &info) != 0) return SL_OK;
-  if (!S_ISDIR(info.st_mode)) return sl_fail(SL_EEXIST, "%s exists already", path);
+  if (!S_ISDIR(info.st_mode)) return sl_fail(SL_EEXIST, "%s exists already: remove it, or choose another --out", path);
   DIR *folder = sl_folder_open(path);
   int entries = 0, error = folder ? 0 : errno;
   while (folder && sl_folder_next(folder, path, &error)) entries++;
   if (folder) closedir(folder);
   if (error) return sl_fail(SL_EIO, "cannot read the folder %s: %s", path, strerror(error));
-  return entries > 2 ? sl_fail(SL_EEXIST, "the folder %s is not empty", path) : SL_OK;
+  return entries > 2 ? sl_fail(SL_EEXIST, "the folder %s is not empty: choose another --out", path) : SL_OK;
 }
 
 static sl_status save(const sl__options *o, const sl__model_file *file, const sl_network *network, sl_store *store) {

@@ -71,11 +71,11 @@ static char *forced_end(const grade *g, const sl__trial *t, double seconds) {
   char *text = NULL;
   int n = 0;
   if (t->end == SL__TRIAL_TIME)
-    n = asprintf(&text, "no end after %.0f s", seconds);
+    n = asprintf(&text, "did not end within %.0f s", seconds);
   else if (t->end == SL__TRIAL_MEMORY)
-    n = asprintf(&text, "more than %lld MB of memory", (long long)g->o->memory);
+    n = asprintf(&text, "used more than %lld MB of memory", (long long)g->o->memory);
   else if (t->end == SL__TRIAL_PROCESSES)
-    n = asprintf(&text, "more than %d processes", MOST_PROCESSES);
+    n = asprintf(&text, "started more than %d processes", MOST_PROCESSES);
   else if (t->exit > 128 && t->exit <= 128 + 64)
     n = asprintf(&text, "signal %d (%s)", t->exit - 128, strsignal(t->exit - 128));
   return n < 0 ? NULL : text;

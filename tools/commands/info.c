@@ -199,7 +199,8 @@ static void warn_of_software(json_t *list, sl_runtime *rt) {
          sl_isa_name(sl_isa_best()));
   if (access("/dev/nvidia0", F_OK) == 0 && !sl_runtime_starpu_has_cuda())
     warn(list,
-         "this machine has a GPU, but this build cannot use it: run tools/build-starpu --cuda, then configure with it");
+         "this machine has a GPU, but this build cannot use it: run tools/build-starpu --cuda, then ./quickstart (or "
+         "./configure --with-starpu=DIR)");
   const char *bind = getenv("OMP_PROC_BIND");
   if (bind && strcmp(bind, "false") != 0)
     warn(list, "OMP_PROC_BIND=%s binds threads before Starling pins them: unset it", bind);

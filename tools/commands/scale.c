@@ -42,7 +42,7 @@ static sl_status check_simulated(const sl__options *o) {
                                {o->hosts != NULL, "--hosts"},
                                {o->mpiexec != NULL, "--mpiexec"}};
   SL_TRY(refuse(measuring, sizeof measuring / sizeof *measuring,
-                "has no meaning with --machine: a simulation is not measured"));
+                "is for measurements, and --machine simulates: leave one of them out"));
   if (o->lost_node && !(o->checkpoint_minutes > 0))
     return sl_fail(SL_EINVAL, "--lost-node needs checkpoints in time: give --checkpoint-minutes more than 0");
   return SL_OK;
@@ -55,12 +55,14 @@ static sl_status check_measured(const sl__options *o) {
   SL_TRY(refuse(simulated, sizeof simulated / sizeof *simulated,
                 "is simulated: name a machine with --machine ('starling info --machines' lists some)"));
   if (sl_runtime_promised_ranks() > 1 || getenv("PMI_RANK"))
-    return sl_fail(SL_EINVAL, "--ranks starts mpiexec, but mpiexec already started this process: start it without");
+    return sl_fail(SL_EINVAL, "scale starts mpiexec itself: start it without mpiexec");
   if (!o->rank_list && !o->hosts)
     return sl_fail(SL_EINVAL,
                    "give --machine NAME with --nodes to simulate, --ranks 1,2 to measure on this machine, or "
                    "--hosts to measure on several");
-  return o->no_record ? sl_fail(SL_EINVAL, "--no-record: the parts of a step come from its records") : SL_OK;
+  return o->no_record
+             ? sl_fail(SL_EINVAL, "scale computes the parts of a step from task records: leave --no-record out")
+             : SL_OK;
 }
 
 static double price_of(const sl__options *o, const sl__machine_description *m) {

@@ -33,7 +33,8 @@ static void print_text(const sl__sums *s) {
     printf("  %-14s %10.2f %%    of the step (%s)", "no task runs", 100 * s->quiet / s->usage.seconds, place);
   if (s->t->pipe > 1)
     printf(
-        "; bubble (P - 1) / (%sV M + P - 1) of %d stages, %d micro-batches and %d run%s of layers on a stage: %.2f %%",
+        "; bubble (P - 1) / (%sV M + P - 1) with P = %d stages, M = %d micro-batches and V = %d chunk%s of layers a "
+        "stage: %.2f %%",
         s->t->pass_kinds == 3 ? "3 " : "", s->t->pipe, s->t->micro_batches, s->t->chunks, s->t->chunks > 1 ? "s" : "",
         100 * sl__sums_bubble(s));
   if (*place) printf("\n");

@@ -50,7 +50,7 @@ static sl_status run(const sl__child *child, FILE *output, FILE *errors, int *st
   const double began = sl_seconds();
   double asked = INFINITY; /* time at which it was told to end */
   const pid_t pid = fork();
-  if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
+  if (pid < 0) return sl_fail(SL_EIO, "cannot start a process: %s", strerror(errno));
   if (pid == 0) {
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
     /* This link starts the program that runs now, even if its file has been built anew since. */
@@ -81,7 +81,7 @@ sl_status sl__child_json(const sl__child *child, json_t **out, char **reason, in
   FILE *output = tmpfile(), *errors = tmpfile();
   sl_status status = SL_OK;
   *out = NULL, *reason = NULL, *code = SL__EXIT_FAILURE;
-  if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "no temporary file: %s", strerror(errno)));
+  if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "cannot make a temporary file: %s", strerror(errno)));
   SL_TRY_OUT(run(child, output, errors, &state, &late));
   SL_TRY_OUT(read_all(output, &said));
   SL_TRY_OUT(read_all(errors, &complaint));

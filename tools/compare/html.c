@@ -95,8 +95,9 @@ static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_
       to,
       "</p>\n<p>%s</p>\n<p>No schedule of this step takes less than %.3f ms: the bound, from the times of its tasks "
       "when they run alone.</p></div>\n",
-      sl__compare_same_bits(c) ? "All left the same bytes."
-                               : "They did not leave the same bytes: that is a defect; please report it.",
+      sl__compare_same_bits(c)
+          ? "All policies ended with bit-identical parameters and optimizer state."
+          : "Policies ended with different parameters or optimizer state: that is a defect; please report it.",
       1e3 * c->bound);
   for (int k = 0; k < SL__COMPARE_PLOTS; k++) fprintf(to, "<figure>\n%s</figure>\n", plot[k]);
   fputs("<h2>All figures</h2>\n", to);

@@ -56,8 +56,9 @@ void sl__compare_table(const sl__comparison *c) {
   if (sl__compare_uncalibrated(c)) printf("\n%s\n", sl__compare_mark(c, text, sizeof text));
   if (c->stopped) printf("\n%s\n", sl__compare_partial(c, text, sizeof text));
   printf("\n%s\n%s\n", sl__compare_verdict(c, text, sizeof text),
-         sl__compare_same_bits(c) ? "All left the same bytes."
-                                  : "They did not leave the same bytes: that is a defect; please report it.");
+         sl__compare_same_bits(c)
+             ? "All policies ended with bit-identical parameters and optimizer state."
+             : "Policies ended with different parameters or optimizer state: that is a defect; please report it.");
 }
 
 static json_t *real_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }

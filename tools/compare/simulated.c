@@ -28,7 +28,8 @@ static sl_status refuse(const sl__options *o) {
                        : o->machine         ? "--performance-models"
                        : o->sched           ? "--sched"
                                             : NULL;
-  return option ? sl_fail(SL_EINVAL, "%s has no meaning with --machine: a simulation is not measured", option) : SL_OK;
+  return option ? sl_fail(SL_EINVAL, "%s is for measurements, and --machine simulates: leave one of them out", option)
+                : SL_OK;
 }
 
 /* policy NULL: tasks run where the plan has them. */
@@ -86,7 +87,7 @@ static void print_table(const sl__comparison *c, const result *r) {
          sl__compare_name(&c->variant[best], name, sizeof name),
          number(base, "step_s") / number(r[best].json, "step_s"), c->variant[0].policy);
   if (plan)
-    printf("Placed by the plan, as runs are that name no policy (--placement), a step takes %.3f of its time.\n",
+    printf("With --placement plan, the default of runs that name no policy, a step takes %.3f times as long.\n",
            number(plan, "step_s") / number(r[best].json, "step_s"));
 }
 

@@ -107,9 +107,9 @@ static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) 
       return SL_OK;
     }
   return sl_fail(SL_EINVAL,
-                 "%s: the tensors do not show the number of heads; 'starling convert --size heads=N "
-                 "--to starling' writes a model that knows",
-                 path);
+                 "%s: the tensors do not show the number of heads: convert it with 'starling convert %s --size "
+                 "heads=N --to starling --out FILE'",
+                 path, path);
 }
 
 /* Makes the model with the sizes found; the user's sizes override them. */

@@ -78,9 +78,10 @@ static sl_status find_folder(const char *name, sl__lesson *l) {
     char *examples = sl__pkg_config("--variable=examples");
     l->folder = among(examples && *examples ? examples : ".", name);
     if (sl__kind_of(l->folder) != S_IFDIR) {
-      const sl_status status =
-          sl_fail(SL_EINVAL, "no lesson '%s', neither as a folder nor in %s", name,
-                  examples ? examples : "the examples, which pkg-config does not find (PKG_CONFIG_PATH)");
+      const sl_status status = sl_fail(
+          SL_EINVAL, "no lesson '%s', neither as a folder nor in %s", name,
+          examples ? examples
+                   : "the examples, which pkg-config does not find: add the folder of starling.pc to PKG_CONFIG_PATH");
       free(examples);
       return status;
     }

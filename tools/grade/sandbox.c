@@ -51,7 +51,10 @@ static sl_status add_path(sl__sandbox *s, const char *path) {
 /* The words of a compiler's command line that name folders or libraries. */
 static sl_status add_words(sl__sandbox *s, const char *question) {
   char *line = sl__pkg_config(question), *rest = line;
-  sl_status status = line ? SL_OK : sl_fail(SL_EUNSUPPORTED, "pkg-config does not find Starling (PKG_CONFIG_PATH)");
+  sl_status status =
+      line ? SL_OK
+           : sl_fail(SL_EUNSUPPORTED,
+                     "pkg-config does not find Starling: add the folder of starling.pc to PKG_CONFIG_PATH");
   for (char *word; status == SL_OK && (word = strsep(&rest, " "));) {
     if (strncmp(word, "-I", 2) == 0 || strncmp(word, "-L", 2) == 0)
       status = add_path(s, word + 2);

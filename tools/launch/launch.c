@@ -38,8 +38,8 @@ typedef struct launcher {
   char id[96], launch[128];   /* names of this launcher and of the current job */
   int seen;                   /* the job's processes are known */
   int begun;                  /* the job has written its heartbeat: all ranks have started */
-  int missing, warned;        /* ranks not heard of yet; whether a warning has said so */
-  double moved;               /* when the start began, or a rank was heard of last */
+  int missing, warned;        /* ranks not heard from yet; whether a warning has said so */
+  double moved;               /* when the start began, or a rank was heard from last */
   double lost_at;             /* 0: no rank was lost since the last step */
   char lost[1024];            /* message: what was lost, and how many ranks continue */
   long long from;             /* step that the job continues from */
@@ -147,7 +147,7 @@ static void look_for_step(launcher *l) {
   if (!beat_of(l, &h)) return;
   l->taken = 1, l->from = h.from;
   if (h.step == h.from) return;
-  snprintf(text, sizeof text, "%.1f s from the loss to the next step", sl_seconds() - l->lost_at);
+  snprintf(text, sizeof text, "the next step ended %.1f s after the rank was lost", sl_seconds() - l->lost_at);
   tell_restart(l, text);
 }
 

@@ -99,7 +99,7 @@ static void become(char *const *argv, const char *launch, const int *out) {
 sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   int out[2] = {-1, -1};
   sigset_t all, before;
-  if (relays && pipe2(out, O_CLOEXEC) != 0) return sl_fail(SL_EIO, "no pipe: %s", strerror(errno));
+  if (relays && pipe2(out, O_CLOEXEC) != 0) return sl_fail(SL_EIO, "cannot make a pipe: %s", strerror(errno));
   relay = (struct relay){.fd = out[0]};
   ranks.first = 0;
   memset(&heard, 0, sizeof heard);
@@ -119,7 +119,7 @@ sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   if (pid > 0) return SL_OK;
   if (relays) close(out[0]);
   relay.fd = -1;
-  return sl_fail(SL_EIO, "no process: %s", strerror(error));
+  return sl_fail(SL_EIO, "cannot start a process: %s", strerror(error));
 }
 
 /* Whether a line belongs to the report of MPICH's mpiexec on a dead rank: lines between two rules of '=', and two or

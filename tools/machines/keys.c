@@ -95,7 +95,7 @@ const sl__machine_key sl__machine_keys[] = {
     {KEY("network.extents", "network", TORUS, "[8, 8, 8]", "nodes along each of one to three dimensions"),
      FIELD(network.shape), .kind = SL__KEY_EXTENTS, .unit = 1, .least = 1, .most = 65536},
 
-    {KEY("price.node_hour", "price", SECTION, "4.5", "price of a node and hour"), FIELD(price), .kind = SL__KEY_REAL,
+    {KEY("price.node_hour", "price", SECTION, "4.5", "price of one node per hour"), FIELD(price), .kind = SL__KEY_REAL,
      .unit = 1, .least = 1e-6, .most = 1e6},
     {KEY("price.currency", "price", SECTION, "USD", "currency of the price, at most 7 letters"), FIELD(currency),
      .kind = SL__KEY_NAME},

@@ -63,7 +63,7 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   SL_TRY(sl__mesh_of(s->o, ranks, &mesh));
   SL_TRY(sl__plan_of(s->o, s->model, ranks, &plan));
   if (plan.leaves % mesh.data)
-    return sl_fail(SL_EINVAL, "%d leaves are not the same number for %d ranks", plan.leaves, mesh.data);
+    return sl_fail(SL_EINVAL, "%d leaves cannot be divided evenly among %d ranks", plan.leaves, mesh.data);
   *c = (sl__candidate){.nodes = nodes, .standard = 1, .sched = s->o->sched};
   c->v[SL__BATCH] = plan.batch;
   c->v[SL__LOCAL] = local;
@@ -118,7 +118,7 @@ char *sl__candidate_text(const sl__planning *s, const sl__candidate *c, char *te
     ADD(", %lld rank%s a node", (long long)c->v[SL__LOCAL], c->v[SL__LOCAL] > 1 ? "s" : "");
   if (c->mesh[0]) ADD(", mesh %s", c->mesh);
   if (c->v[SL__PIPE] > 1 && c->v[SL__ORDER] != SL_PIPE_1F1B) ADD(" (%s)", sl__pipe_orders[c->v[SL__ORDER]]);
-  if (c->v[SL__CHUNKS] > 1) ADD(", %lld runs of layers a stage", (long long)c->v[SL__CHUNKS]);
+  if (c->v[SL__CHUNKS] > 1) ADD(", %lld chunks of layers a stage", (long long)c->v[SL__CHUNKS]);
   if (c->v[SL__PARTS] > 1) ADD(", %lld messages a shard", (long long)c->v[SL__PARTS]);
   if (c->v[SL__ZERO]) ADD(", ZeRO %lld", (long long)c->v[SL__ZERO]);
   if (s->machine.gpu.count > 0) ADD(", %s", s->o->workers ? s->o->workers : who[c->v[SL__WORKERS]]);

@@ -132,8 +132,8 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
           "there are %.3f GB%s: %.3f GB are missing; %s",
           named, best->nodes, best->nodes > 1 ? "s" : "", s->machine.name, plan, gb * (p->of_gpu ? p->gpu : p->node),
           p->of_gpu ? "a GPU's" : "a node's", gb * (p->of_gpu ? s->gpu_memory : s->memory),
-          p->of_gpu               ? s->o->gpu_memory > 0 ? " by --gpu-memory" : ""
-          : s->o->node_memory > 0 ? " by --memory"
+          p->of_gpu               ? s->o->gpu_memory > 0 ? " (--gpu-memory)" : ""
+          : s->o->node_memory > 0 ? " (--memory)"
                                   : "",
           gb * p->over, more) < 0)
     return sl_no_memory("for a message");

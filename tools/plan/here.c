@@ -17,7 +17,7 @@ sl_status sl__plan_here(sl__planning *s) {
   const int fd = mkstemp(s->described);
   if (fd < 0) {
     s->described[0] = 0;
-    return sl_fail(SL_EIO, "no temporary file for this machine's description: %s", strerror(errno));
+    return sl_fail(SL_EIO, "cannot make a temporary file for this machine's description: %s", strerror(errno));
   }
   sl__meter_show(&s->meter, 0, 0, "measuring this machine");
   fflush(NULL);
@@ -28,7 +28,7 @@ sl_status sl__plan_here(sl__planning *s) {
     _exit(127);
   }
   close(fd);
-  if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
+  if (pid < 0) return sl_fail(SL_EIO, "cannot start a process: %s", strerror(errno));
   while (waitpid(pid, &state, 0) < 0)
     if (errno != EINTR) return sl_fail(SL_EIO, "the process that describes this machine is lost: %s", strerror(errno));
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)

@@ -20,7 +20,7 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
     const char *format; /* of both values */
   } rows[] = {
       {SL__PIPE, "stages: %lld, not %lld"},
-      {SL__CHUNKS, "runs of layers on a stage: %lld, not %lld"},
+      {SL__CHUNKS, "chunks of layers a stage: %lld, not %lld"},
       {SL__PARTS, "messages a shard: %lld, not %lld"},
       {SL__TENSOR, "ranks that divide products: %lld, not %lld"},
       {SL__LOCAL, "%lld ranks a node, not %lld"},

@@ -157,7 +157,7 @@ static sl_status decide(sl__balance *b, int *changed) {
                                n - 1, (long long)b->counted);
   if (*changed)
     at += (size_t)snprintf(b->said + at, sizeof b->said - at,
-                           "%s leaves in place of %s: tasks of about %.3g ms a step in place of %.3g",
+                           "%s leaves in place of %s: the slowest rank computes for about %.3g ms a step, not %.3g",
                            list(counts, sizeof counts, n, count, NULL), before, 1e3 * best, 1e3 * now);
   else
     at += (size_t)snprintf(b->said + at, sizeof b->said - at, "%s leaves stay", before);

@@ -133,7 +133,10 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   status = sl_comm_status(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);
-    status = sl_fail(SL_EPLAN, "the ranks differ: here, on %s, \"%s\"; on rank 0 \"%s\"", host, line[0], line[1]);
+    status = sl_fail(SL_EPLAN,
+                     "the ranks differ: this rank, on %s, has \"%s\", and rank 0 has \"%s\": start all ranks with the "
+                     "same program, options and data",
+                     host, line[0], line[1]);
   }
   free(first);
   return sl__ranks_agree(r, status);

@@ -17,7 +17,7 @@ static const struct {
                             "More shards or row blocks help, so that there is other work meanwhile."},
     [SL_IDLE_DATA] = {"a task\xE2\x80\x99s inputs were still on their way to the worker",
                       "Larger tasks help, or another placement."},
-    [SL_IDLE_EXCHANGE] = {"an exchange between ranks was under way", "Smaller buckets help, or a faster network."},
+    [SL_IDLE_EXCHANGE] = {"an exchange between ranks was under way", "A larger batch helps, or a faster network."},
     [SL_IDLE_POLICY] = {"a task was ready, but placed elsewhere or held back",
                         "Another scheduling policy (--sched) may help."},
 };
@@ -139,10 +139,10 @@ static void tell_pipeline(const sl__report_run *r, json_t *to) {
     if (!most || s->quiet / s->usage.seconds > most->quiet / most->usage.seconds) most = s;
   }
   if (!most) return;
-  if (most->t->chunks > 1) snprintf(chunks, sizeof chunks, " of %d runs", most->t->chunks);
+  if (most->t->chunks > 1) snprintf(chunks, sizeof chunks, " of %d chunks each", most->t->chunks);
   put(to, json_sprintf(
               "No task ran on a stage of the pipeline for %.1f %% of a step (%s, rank %d: %.1f %%). The bubble "
-              "alone, (P - 1) / (%s%sM + P - 1) with %d stages%s and %d micro-batches, is %.1f %%; the rest is "
+              "alone, (P - 1) / (%s%sM + P - 1) with P = %d stages%s and M = %d micro-batches, is %.1f %%; the rest is "
               "messages, stages that are slower than others, and other work of the machine.",
               100 * share / n, sl__sums_place(most->t, place), most->t->rank, 100 * most->quiet / most->usage.seconds,
               most->t->pass_kinds == 3 ? "3 " : "", most->t->chunks > 1 ? "V " : "", most->t->pipe, chunks,

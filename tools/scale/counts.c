@@ -46,9 +46,11 @@ static int64_t leaves_for_all(const sl__scale_series *is, int64_t each, int64_t 
 /* value * count / first; SL_EINVAL: that is no whole number. */
 static sl_status grow(const char *what, int64_t value, int count, int first, int64_t *grown) {
   *grown = value * count / first;
-  return value * count % first == 0 ? SL_OK
-                                    : sl_fail(SL_EINVAL, "--weak: %s %lld on %d does not become a whole number on %d",
-                                              what, (long long)value, first, count);
+  return value * count % first == 0
+             ? SL_OK
+             : sl_fail(SL_EINVAL,
+                       "--weak: %s %lld for %d does not grow to a whole number for %d: give a multiple of %d", what,
+                       (long long)value, first, count, first);
 }
 
 /* 1, 2, 4, ... and last `most`. */

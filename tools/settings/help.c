@@ -58,6 +58,7 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
         fprintf(file, "%s%s", comma, names[k]->name);
         comma = ", ";
       }
+    if (names && !of && i > 0) fputs("other commands", file), comma = ": ";
     fputs(*comma ? ": " : "", file);
     if (s->training & SL_TRAINING_OPTIMIZER) put_optimizers(file, s->s.field);
     if (sl__is(s, data) && !of) put_files(file);

@@ -9,6 +9,7 @@ static const struct {
 } table[] = {
     {"bf16_sums", "--bf16-sums"},
     {"calibrate", "--calibrate"},
+    {"compress", "--compress"},
     {"data", "--data"},
     {"directory", "--data"},
     {"gpus", "--gpus"},
@@ -23,6 +24,7 @@ static const struct {
     {"threads_per_worker", "--threads-per-worker"},
     {"validation_fraction", "--val-fraction"},
     {"window", "--length"},
+    {"workers", "--workers"},
 };
 
 static const char *option_of(const char *setting, size_t n) {

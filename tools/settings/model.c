@@ -113,11 +113,12 @@ sl_status sl__settle_folds(const sl__mesh *mesh, int gpus, sl_training *training
                             "--folds F or --mesh tensor=N"),
                     "sequence-parallel");
   if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
-  return sl_blame(sl_fail(SL_EINVAL,
-                          "--mesh tensor=%d needs at least as many folds, and this training has %lld; a run keeps the "
-                          "folds of its first start",
-                          mesh->tensor, (long long)training->folds),
-                  "folds");
+  return sl_blame(
+      sl_fail(SL_EINVAL,
+              "--mesh tensor=%d is more than the %lld folds of this training: raise --folds or, with --resume, use "
+              "a smaller tensor=N",
+              mesh->tensor, (long long)training->folds),
+      "folds");
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {

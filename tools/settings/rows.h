@@ -36,11 +36,10 @@ SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH | SL__SIMULATE, RUN, "N",
         {SL__TRAIN, "stop after N steps"}, {SL__SIMULATE, "simulate N steps (default 5)"},
         {SL__BENCH, "measure N steps (default: as many as take 5 seconds)"})
 SETTING(INTEGER, epochs, "epochs", SL__TRAIN, RUN, "N", NULL, 1, 1e9,
-        {0, "stop after N passes over the training images (default: the model's)"})
+        {0, "stop after N passes over the training samples (default: the model's; with --until 5 times as many)"})
 SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
         {0,
-         "stop once validation reaches accuracy=A or loss=L; fail if it does not within the steps or epochs (default: "
-         "5 times the model's)"})
+         "stop once validation reaches accuracy=A or loss=L; fail if it does not within --steps or --epochs"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
          "end the job after SECONDS without progress, and name the late ranks; warn of a call on a file that takes as "
@@ -92,16 +91,16 @@ SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
 #include "codelets/training_rows.def" /* settings of training: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
-        {0, "cut the batch into N leaves, the units of the reduction tree (default: the number of micro-batches, for "
-            "each rank that divides samples)"})
+        {0, "cut the batch into N leaves, the units of the reduction tree (default: for each "
+            "data rank of --mesh one leaf per micro-batch, or a multiple of that, so that every rank has a leaf)"})
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
         {0,
          "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
-         "divide the leaves (default 1)"})
+         "divide the leaves (default 1; with --mesh pipe=N 4 N, or fewer so that they divide the batch or the leaves)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
-         "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: at "
-         "least 64 samples in each)"})
+         "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 to "
+         "8 for each leaf, so that each has at least 64 samples, 128 tokens or, for resnet and vit, 224x224 pixels)"})
 SETTING(CHOICE, plan, "plan", BUILDS & ~SL__PLAN, RUN, "portable|machine", NULL, 0, 0,
         {0,
          "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
@@ -114,7 +113,8 @@ SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...
          "numbers (the bits are the same)"})
 
 SETTING(NAMED, allreduce, "allreduce", SL__TRAIN | SL__BENCH, RUN, sl_exchange_names, "tree", 0, 0,
-        {0, "sum over ranks by a fixed tree (the same bits on any number of ranks) or by MPI_Iallreduce (other bits)"})
+        {0, "sum over ranks by a fixed tree (the same bits on any number of ranks) or by MPI_Iallreduce (other "
+            "rounding)"})
 
 SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[=F]", "none", 0, 0,
         {0,
@@ -153,7 +153,7 @@ SETTING(
 SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "V",
         NULL, 1, 64,
         {0,
-         "with --mesh pipe=N: cut the layers into V runs for each stage (interleaved), so that the bubble is V times "
+         "with --mesh pipe=N: cut the layers of each stage into V chunks (interleaved), so that the bubble is V times "
          "smaller and V times as much moves between stages; with every order but gpipe N must divide the micro-batches "
          "(default 1)"})
 SETTING(INTEGER, pipe_parts, "pipe-parts", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "P", NULL,
@@ -175,15 +175,16 @@ SETTING(
      "workers of the predicted schedule: N CPU workers (default: all cores), or only the GPUs of --gpus (gpu)"},
     {0,
      "which workers compute: N CPU workers and the GPUs, CPU workers only (cpu), GPUs only (gpu), all cores and GPUs "
-     "(both), or the fastest of these in the first steps of training (auto); default: gpu if there is a GPU and no "
-     "--sched, else both; the bits are the same"})
+     "(both), or the fastest of these in the first steps of training (auto); default: train, eval, generate, predict "
+     "and bench use GPUs only, if there are any and none of --sched, --sched-lib and --threads-per-worker is given; "
+     "plan tries all; other commands use both; results are bit-identical"})
 SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096,
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "N", NULL,
         0, 1024, {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
-        {0, "GPUs (default: all)"})
+        {0, "GPUs of each rank (default: its share of all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "MB", NULL,
         0.001, 1e9, {SL__PLAN, "memory of each GPU that a plan may use (default: the machine's)"},
         {SL__GRAPH,
@@ -197,13 +198,13 @@ SETTING(
     "exact|fast|tf32", "exact", 0, 0,
     {0,
      "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
-     "products, by cuBLAS, with other bits; tf32: like 'fast', but tensor cores also multiply fp32 numbers, which they "
-     "round to TF32"})
+     "products, by cuBLAS, with other rounding; tf32: like 'fast', but tensor cores also multiply fp32 numbers, which "
+     "they round to TF32"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "choose which data leave a full GPU's memory by plan (default) or by StarPU's LRU"})
 SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,
         {0,
-         "with GPUs, run each task in the memory where the predicted schedule has it (plan: far fewer copies between "
+         "with GPUs, run each task on the memory node that the predicted schedule chose (plan: far fewer copies between "
          "several GPUs), or where the scheduling policy puts it; default: plan where a rank has several GPUs and no "
          "policy is named, and never under heteroprio; the bits are the same"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
@@ -229,7 +230,7 @@ SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
         {0, "do not calibrate: compare even if performance models lack samples, and mark the result"})
 SETTING(TEXT, machine, "performance-models", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0,
         {0,
-         "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made from processor, "
+         "use the performance models filed under NAME (default $STARPU_HOSTNAME, else a name made from processor, "
          "cores, kernels and threads per worker)"})
 SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE | SL__SCALE | SL__PLAN, NONE, "NAME|FILE",
         NULL, 0, 0,
@@ -355,7 +356,7 @@ SETTING(
 SETTING(FLAG, lost_node, "lost-node", SL__SCALE, NONE, NULL, NULL, 0, 0,
         {0, "what a lost node costs: the throughput without it, and the work since the last checkpoint"})
 SETTING(REAL, price, "price", SL__SCALE | SL__PLAN, NONE, "MONEY", NULL, 0, 1e9,
-        {0, "price of a node and hour (default: that of the machine's description)"})
+        {0, "price of one node per hour (default: that of the machine's description)"})
 SETTING(INTEGER, plan_ranks_per_node, "ranks-per-node", SL__PLAN, NONE, "N", NULL, 1, 4096,
         {0, "propose only plans with N ranks on a node (default: chosen)"})
 SETTING(INTEGER, train_samples, "samples", SL__PLAN, NONE, "N", NULL, 1, ANY,

@@ -11,8 +11,10 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
   sl__workers asked;
   *s = (sl__simulated){.nodes = o->nodes > 0 ? (int)o->nodes : 1};
   if (!o->described)
-    return sl_blame(sl_fail(SL_EINVAL, "no machine to simulate is named: 'starling info --machines' lists some"),
-                    "machine");
+    return sl_blame(
+        sl_fail(SL_EINVAL,
+                "--machine is missing: name the machine to simulate ('starling info --machines' lists some)"),
+        "machine");
   SL_TRY(sl__machine_describe(o->described, &s->machine));
   if (o->what_if) SL_TRY(sl__machine_change(&s->machine, o->what_if));
   SL_TRY(sl__workers_of(o, &asked));

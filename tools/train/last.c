@@ -33,5 +33,6 @@ sl_status sl__trainer_write_all(sl__trainer *r) {
 
 sl_status sl__trainer_unwritten(const sl__trainer *r, sl_status status) {
   if (status != SL_EWRITE) return status;
-  return sl_fail(SL_EWRITE, "%s; then starling train --resume --out %s writes what is missing", sl_error(), r->folder);
+  return sl_fail(SL_EWRITE, "%s; 'starling train --resume --out %s' then writes what is missing", sl_error(),
+                 r->folder);
 }

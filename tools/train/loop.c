@@ -84,7 +84,8 @@ static sl_status tell(sl__trainer *r, const char *what, const char *text, json_t
   if (!r->o->quiet) printf("%s: %s\n", what, text), fflush(stdout);
   json_object_set_new(json_object_get(r->environment, "machine"), what, value);
   if (sl__rundir_write_json(r->dir, SL__RUNDIR_ENVIRONMENT, r->environment) != SL_OK)
-    sl_log(SL_LOG_WARNING, "it is not in %s: %s", sl__rundir_file_name(SL__RUNDIR_ENVIRONMENT), sl_error());
+    sl_log(SL_LOG_WARNING, "the %s is not recorded in %s: %s", what, sl__rundir_file_name(SL__RUNDIR_ENVIRONMENT),
+           sl_error());
   return SL_OK;
 }
 
@@ -118,7 +119,7 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   *exit_code = SL__EXIT_CHECKPOINTED;
   sl__meter_clear(&r->meter);
   if (!r->o->quiet)
-    sl_text_print("stopped by a signal after step %lld; starling train --resume --out %s goes on\n",
+    sl_text_print("stopped by a signal after step %lld; continue with 'starling train --resume --out %s'\n",
                   (long long)r->job.step, sl__rundir_path(r->dir));
   return SL_OK;
 }

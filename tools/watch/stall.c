@@ -44,7 +44,7 @@ static json_t *object_of(const sl__stall_rank *r) {
   if (*r->host) json_object_set_new(object, "host", json_string(r->host));
   if (r->pid) json_object_set_new(object, "pid", json_integer(r->pid));
   if (r->state) json_object_set_new(object, "process", json_string(state_name(r->state)));
-  json_object_set_new(object, "in", json_string(*r->place ? r->place : "work of its own"));
+  json_object_set_new(object, "in", json_string(*r->place ? r->place : "its own computation"));
   json_object_set_new(object, "waits", json_boolean(r->waits));
   return object;
 }

@@ -79,7 +79,7 @@ static struct watch {
   MPI_Request send[LISTENERS], *receive;
   MPI_Request *pass;   /* [ranks]: a listener's news of a slow disk for the ranks that hear of no other */
   char *late;          /* [ranks] */
-  char *asks, *silent; /* [ranks] the ranks that this rank's exchange waits for; ranks that have not been heard of */
+  char *asks, *silent; /* [ranks] the ranks that this rank's exchange waits for; ranks that have not been heard from */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
   atomic_int has_folder;
   double began;          /* when the thread began to look around */
@@ -336,7 +336,7 @@ static void end_alone(double seconds) {
   const char *between = " ";
   const int n = sl__siblings_find(found);
   sl_activity_read(what, sizeof what);
-  add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
+  add("starling: rank %d: no progress for %.0f s: %s waits for", w.rank, seconds, what);
   memset(here, 0, sizeof here);
   memset(w.late, 0, (size_t)w.ranks);
   int stopped = 0;
@@ -367,10 +367,10 @@ static void add_late(void) {
     if (!w.late[r]) continue;
     add("%srank %d", between, r);
     if (w.heard[r].when > 0)
-      add(" (%s, heard of %.0f s ago in %s)", w.heard[r].last.host, sl_seconds() - w.heard[r].when,
-          *w.heard[r].last.place ? w.heard[r].last.place : "work of its own");
+      add(" (%s, last heard from %.0f s ago in %s)", w.heard[r].last.host, sl_seconds() - w.heard[r].when,
+          *w.heard[r].last.place ? w.heard[r].last.place : "its own computation");
     else
-      add(" (not heard of yet)");
+      add(" (not heard from yet)");
     between = ", ";
   }
 }
@@ -492,7 +492,7 @@ static double longest_silence(void) {
   return waits > 0 ? longest : 0;
 }
 
-/* Whether this process was suspended since the thread last began to look around: what it has heard of other ranks is
+/* Whether this process was suspended since the thread last began to look around: what it has heard from other ranks is
  * then as old as that. */
 static int was_suspended(void) { return sl_seconds() - w.began > w.patience / 2; }
 
@@ -506,7 +506,7 @@ static void look_for_stalls(void) {
   if (!exchanges) seconds = all_stalled(what, sizeof what, &patience);
   if (since_slow_disk() < seconds) seconds = since_slow_disk();
   if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) {
-    add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
+    add("starling: rank %d: no progress for %.0f s: %s waits for", w.rank, seconds, what);
     add_late();
     if (exchanges) add_between();
     if (was_suspended()) {
@@ -518,7 +518,7 @@ static void look_for_stalls(void) {
   const double silent = longest_silence();
   if (silent <= w.patience + order) return;
   find_silent(w.patience);
-  add("starling: rank %d: nothing has been heard for %.0f s of", w.rank, silent);
+  add("starling: rank %d: no message for %.0f s from", w.rank, silent);
   add_late();
   if (seconds > 0) add(", while %s waits", what);
   if (was_suspended())
@@ -562,8 +562,7 @@ static void look_for_slow_disk(void) {
   if (sl_seconds() < w.hold) return;
   if (call.seconds > w.patience) warn_of_disk(who, &call, waited);
   if (waited <= w.disk + 0.3 * w.rank) return;
-  add("starling: %snothing has moved for %.0f s: %s does not return: the disk or file server hangs", who, waited,
-      call.text);
+  add("starling: %sno progress for %.0f s: %s does not return: the disk or file server hangs", who, waited, call.text);
   memset(w.late, 0, (size_t)w.ranks);
   w.late[w.rank] = 1;
   w.option = "--disk-timeout";

@@ -3,7 +3,7 @@
 # Narayanan et al. (2021) report for 8 such replicas with 192 windows each. 16 stages; the 8 GPUs of a node divide the
 # products, as 8 ranks of a GPU each, or as one rank of 8 GPUs, each of which computes a fold. Micro-batches of two
 # windows, so that one's products hide the other's sums. MICRO_BATCHES (16 96): with 96, as published, it takes some
-# minutes. CHUNKS (3): runs of layers on each stage. PARTS (8): messages in which a stage sends a shard.
+# minutes. CHUNKS (3): chunks of layers on each stage. PARTS (8): messages in which a stage sends a shard.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}

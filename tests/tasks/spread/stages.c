@@ -349,7 +349,7 @@ static void release(rank *r, int stages) {
 }
 
 /* stages: of the pipeline times tensor, the ranks of each that divide the folds; zero: stage of ZeRO among the `each`
- * ranks of one of these; chunks: runs of layers on each stage. */
+ * ranks of one of these; chunks: chunks of layers on each stage. */
 static void try_zero(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts, int zero,
                      int chunks) {
   static int tries; /* messages of whole pieces, of 2 parts and of 3, in turn */
@@ -453,7 +453,7 @@ static void no_stage_is_left_waiting(void **state) {
   sl_graph_destroy(n.g);
 }
 
-/* Several runs of layers on each stage. */
+/* Several chunks of layers on each stage. */
 static void no_run_is_left_waiting(void **state) {
   (void)state;
   network n = network_of();

@@ -87,7 +87,7 @@ static void weak(void **state) {
   assert_int_equal(p.s.is.point[2].leaves, 6);
   free(p.s.is.point);
   assert_int_equal(points(&p, "2,3", 33, -1, 1), SL_EINVAL);
-  assert_non_null(strstr(sl_error(), "--batch 33 on 2 does not become a whole number on 3"));
+  assert_non_null(strstr(sl_error(), "--batch 33 for 2 does not grow to a whole number for 3: give a multiple of 2"));
   free(p.s.is.point);
 }
 
