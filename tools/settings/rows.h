@@ -100,7 +100,8 @@ SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 "
-         "to 8 for each leaf, so that each has at least 64 samples, 128 tokens or, for resnet and vit, 224x224 pixels)"})
+         "to 8 for each leaf, so that each has at least 64 samples, 128 tokens or, for resnet and vit, 224x224 "
+         "pixels)"})
 SETTING(CHOICE, plan, "plan", BUILDS & ~SL__PLAN, RUN, "portable|machine", NULL, 0, 0,
         {0,
          "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
@@ -205,8 +206,8 @@ SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULAT
 SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,
         {0,
          "with GPUs, run each task on the memory node that the predicted schedule chose (plan: far fewer copies "
-         "between several GPUs), or where the scheduling policy puts it; default: plan where a rank has several GPUs and no "
-         "policy is named, and never under heteroprio; the bits are the same"})
+         "between several GPUs), or where the scheduling policy puts it; default: plan where a rank has several GPUs "
+         "and no policy is named, and never under heteroprio; the bits are the same"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
         {0,
          "keep parameters, optimizer state and temporaries in memory-mapped files in DIR, so that they may exceed the "
