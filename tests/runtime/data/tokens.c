@@ -2,6 +2,7 @@
  * file. */
 #include "runtime/data/tokens.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -199,6 +200,18 @@ static void what_cannot_be_read(void **state) {
   assert_fails(SL_EINVAL, "windows of 0", open_with(*state, 256, 0, 0, 0, &t));
 }
 
+static void more_files_than_may_be(void **state) {
+  sl_tokens *t;
+  char name[16];
+  for (int i = 0; i <= 65536; i++) {
+    snprintf(name, sizeof name, "%d.bin", i);
+    close(open(scratch_path(*state, name), O_WRONLY | O_CREAT, 0600));
+  }
+  assert_fails(SL_EINVAL, "more than 65536 token files", open_with(*state, 256, 5, 0, 0, &t));
+  assert_int_equal(unlink(scratch_path(*state, "0.bin")), 0);
+  assert_fails(SL_EFORMAT, "is empty", open_with(*state, 256, 5, 0, 0, &t));
+}
+
 /* The loader's thread meets the missing pages, and the error arrives with its batch. */
 static void cut_short_while_read(void **state) {
   enum { BYTES = 1 << 20 };
@@ -233,6 +246,7 @@ int main(void) {
       TEST(broken_files),
       TEST(ids_beyond_the_vocabulary),
       TEST(what_cannot_be_read),
+      TEST(more_files_than_may_be),
       TEST(cut_short_while_read),
   };
   return cmocka_run_group_tests_name("tokens", tests, NULL, NULL);
