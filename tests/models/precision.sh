@@ -146,7 +146,9 @@ check 'activations take little more than half' at_most "$(cat temporary.bf16)" "
 run graph gpt2-nano --precision bf16 --json
 check 'graph names the types' grep -q BF16 out
 run bench vit-tiny --batch 64 --precision bf16 --gpus 0 --steps 3 --no-measure --json
-check 'the peak is as predicted' at_most "$(number_of peak_memory_bytes out)" "$(awk -v p="$(number_of predicted_peak_bytes out)" 'BEGIN { print 1.03 * p }')"
+if grep -q __asan_init "$starling"; then
+  skip 'the peak is as predicted: a sanitizer needs memory of its own'
+else check 'the peak is as predicted' at_most "$(number_of peak_memory_bytes out)" "$(awk -v p="$(number_of predicted_peak_bytes out)" 'BEGIN { print 1.03 * p }')"; fi
 expect 'an unknown precision is refused' 2 'choose fp32|bf16|fp16' train mlp --precision fp8 --data set --out none
 
 # ---- it learns as in fp32

@@ -61,7 +61,11 @@ stop_in() {
       continue
     fi
     check "$about: named" named
-    check "$about: the exchange, too, at try $try" grep -qE "$pattern" err
+    if [ "$kind" = 'a fetch' ] && grep -q __asan_init "$starling"; then
+      skip "$about: the exchange, too: under a sanitizer the rank with one leaf hardly waits"
+    else
+      check "$about: the exchange, too, at try $try" grep -qE "$pattern" err
+    fi
     [ -z "${LATE-}" ] || check "$about: $took ms later, at most $patience + $LATE s" test $took -le $(((patience + LATE) * 1000))
     check "$about: no process stays" wait_until gone "$victim"
   done
@@ -72,8 +76,8 @@ stop_in 'a sum over samples' 2 any any "the sum of layer '[a-z0-9._]+' over the 
 # Rank 1 has little to do, so it mostly waits for the gradients of rank 0, which then misses its parameters.
 stop_in 'a fetch' 2 1 apart "the copy of layer '[a-z0-9._]+' over the ranks \\(exchange" 8 --mesh data=2 --zero 3 --balance 11,1 --clip 0
 # Rank 3 computes with rank 2 or 1, and these are who rank 0 waits for.
-stop_in 'a pipeline of two replicas' 4 3 any "of rank 3|by way of rank|between pipeline stages|over the data ranks of stage [01] \\(" 1 --mesh data=2,pipe=2 --zero 3
+stop_in 'a pipeline of two replicas' 4 3 any "no message for [0-9]+ s from rank 3|by way of rank|between pipeline stages|over the data ranks of stage [01] \\(" 1 --mesh data=2,pipe=2 --zero 3
 [ -n "${STALLS-}" ] || finish # `make check` stops here
-stop_in 'tensor parts of two replicas' 4 3 any "of rank 3|by way of rank|between tensor parts|over the data ranks of tensor part [01] \\(" 1 --mesh data=2,tensor=2
-stop_in 'parts of two stages' 4 3 any "of rank 3|by way of rank|between tensor parts [01] and [01] of stage [01]|between pipeline stages" 1 --mesh pipe=2,tensor=2
+stop_in 'tensor parts of two replicas' 4 3 any "no message for [0-9]+ s from rank 3|by way of rank|between tensor parts|over the data ranks of tensor part [01] \\(" 1 --mesh data=2,tensor=2
+stop_in 'parts of two stages' 4 3 any "no message for [0-9]+ s from rank 3|by way of rank|between tensor parts [01] and [01] of stage [01]|between pipeline stages" 1 --mesh pipe=2,tensor=2
 finish

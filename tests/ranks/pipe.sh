@@ -66,14 +66,14 @@ if command -v jq >/dev/null; then
   check 'report: the stages' test "$(jq -c '[.timelines[].place]' report.json)" = '["stage 0","stage 1","stage 2"]'
   check 'report: idle at least as long as the bubble' jq -e '[.totals[].mesh | .pipe == 3 and .micro_batches == 6 and .bubble_percent == 25 and .no_task_percent < 100 and .no_task_percent > 0] | all and length == 3' report.json
   check 'report: the same as kernels of one worker tell' jq -e '[.totals[] | (.kernel_percent + .mesh.no_task_percent - 100) | fabs < 1e-3] | all' report.json
-  check 'report: in words' jq -e '.answer | any(test("^No task ran on a stage of the pipeline for .* with 3 stages and 6 micro-batches, is 25.0 %"))' report.json
+  check 'report: in words' jq -e '.answer | any(test("^No task ran on a stage of the pipeline for .* with P = 3 stages and M = 6 micro-batches, is 25.0 %"))' report.json
   ranks 3 train mlp --data data --batch 96 --leaves 6 --micro-batches 6 --steps 4 --val-fraction 0 --quiet --workers 1 --mesh pipe=3 --pipe-order zero-bubble --out third --force
   run report third --json --out third.json
   check 'report: the bubble of zero-bubble, two of twenty slots' jq -e '[.totals[].mesh | .bubble_percent == 10 and .chunks == 1] | all and length == 3' third.json
   check 'report: micro-batches of the tasks' jq -e '[.timelines[0].nodes.micro_batch[]] | max == 5' report.json
 fi
 run trace several
-check 'trace: idle stages beside the bubble' grep -qE 'no task runs +[0-9.]+ % .*\(stage 2\); bubble .* with P = 3 stages, M = 6 micro-batches and V = 1 chunk of layers on a stage: 25.00 %' out
+check 'trace: idle stages beside the bubble' grep -qE 'no task runs +[0-9.]+ % .*\(stage 2\); bubble .* with P = 3 stages, M = 6 micro-batches and V = 1 chunk of layers a stage: 25.00 %' out
 
 # From any number of stages to any other, and to ranks that divide samples.
 resumes '3 stages, 2, 2 x 2, 2 ranks with ZeRO 3, 2 stages, 3 ranks, 1 rank' \
