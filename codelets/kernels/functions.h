@@ -107,7 +107,7 @@ static SL_FUNCTION double sl_exp_d(double x) {
 static SL_FUNCTION double sl_log_d(double x) {
   if (!(x < (double)INFINITY)) return x;
   const int64_t bits = sl_bits_d(x), above = bits - 0x3fe6a09e667f3bcd, n = above >> 52;
-  const double f = sl_of_bits_d(bits - (n << 52)) - 1, s = f / (2 + f), z = s * s, square = 0.5 * f * f;
+  const double f = sl_of_bits_d(bits - n * ((int64_t)1 << 52)) - 1, s = f / (2 + f), z = s * s, square = 0.5 * f * f;
   double p = 2.0 / 21;
   p = sl_fmad(p, z, 2.0 / 19);
   p = sl_fmad(p, z, 2.0 / 17);

@@ -21,7 +21,7 @@ expect 'a run that nothing disturbs' 0 '^test' train mlp $some --out whole
 # The model has 4 MB, a checkpoint 13 MB.
 # shellcheck disable=SC2086
 limited 'no room for the model' 2048 train mlp $some --out a
-check 'it names the file and the remedy' grep -qE 'starling: .*a/model.safetensors: File too large; raise the limit.*then starling train --resume --out .*a ' err
+check 'it names the file and the remedy' grep -qE 'starling: .*a/model.safetensors: File too large; raise the limit.*; .starling train --resume --out .*a. then writes' err
 check 'and said so when it happened' grep -q 'the model of step 10 waits in memory, training goes on' err
 check 'nothing half-written is left' clean a
 check 'it does not say that it is done' sh -c '! grep -q "^test" out && [ ! -e a/summary.json ]'
