@@ -158,7 +158,7 @@ static void few_workers(void **state) {
   sl_share_warning(&share[1], text, sizeof text);
   assert_non_null(strstr(text, "60 of 64 cores are idle"));
   assert_non_null(strstr(text, "16 threads per worker"));
-  assert_non_null(strstr(text, "16 ranks"));
+  assert_non_null(strstr(text, "16 times as many ranks"));
   free_all(share, 2);
 
   divide_all((sl_topology_request){.topology = t, .ranks = 1, .workers = 3, .max_workers = 64}, share, use);
