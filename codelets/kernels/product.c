@@ -289,7 +289,8 @@ void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int6
     for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++) to[j * to_row + i] = from[i * from_row + j];
 }
 
-/* add_columns for n vectors of columns. One pass for all n: each sum waits for the one of the row before. */
+/* add_columns for n vectors of columns. In one pass, because additions to one sum wait for each
+ * other, and those to n sums overlap. */
 static inline __attribute__((always_inline)) void add_vectors(int n, int64_t rows, const float *from, int64_t from_row,
                                                               float *to) {
   sl_vec sum[4] = {{0}, {0}, {0}, {0}};

@@ -12,7 +12,8 @@ sl_status sl__trainer_set_length(sl__trainer *r) {
   const int64_t n = r->job.data.n[SL_SPLIT_TRAIN], batch = r->job.facts.plan.batch;
   if (n < 1) return sl_fail(SL_EINVAL, "no %s are left to train on: lower --val-fraction", r->job.data.kind->samples);
   if (r->until.measure != SL__UNTIL_NONE && !sl__trainer_validates(r))
-    return sl_fail(SL_EINVAL, "--until looks at validation, and --val-fraction %g sets no %s aside: raise it",
+    return sl_fail(SL_EINVAL,
+                   "--until looks at validation, and --val-fraction %g sets no %s aside: raise --val-fraction",
                    o->val_fraction, r->job.data.kind->samples);
   if (o->steps < 0 && o->epochs < 0) o->epochs = r->until.measure == SL__UNTIL_NONE ? m->epochs : 5 * m->epochs;
   r->total = o->epochs > 0 ? (int64_t)ceil((double)o->epochs * (double)n / (double)batch) : INT64_MAX;
