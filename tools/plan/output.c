@@ -127,7 +127,7 @@ static sl_status print_text(const sl__planning *s, const sl__answer *a) {
   char text[512], other[32], named[SL_SIZES_TEXT], number[24];
   sl_text_print("%s on %s, %d node%s: %d plans predicted, %d %s; the best of them\n\n",
                 sl_model_text(s->model, named, sizeof named), s->machine.name, a->list[0].nodes,
-                a->list[0].nodes > 1 ? "s" : "", s->n_seen, a->n, a->predicted ? "kept that fit" : "simulated");
+                a->list[0].nodes > 1 ? "s" : "", s->n_seen, a->n, a->predicted ? "fitting ones kept" : "simulated");
   printf("%-8s %10s %10s %9s %9s  %s\n", "plan", "step ms", "samples/s", "of bound", "node GB", "");
   for (int i = 0; i < a->shown; i++) {
     snprintf(number, sizeof number, "%d%s", i + 1, a->standard == &a->list[i] ? " default" : "");
