@@ -165,6 +165,7 @@ else skip 'output that cannot be written: no /dev/full'; fi
 
 run --manual
 check 'the manual page is the output of starling --manual (else: starling --manual >man/starling.1)' cmp "$work/out" "$top/man/starling.1"
+check 'a text for some commands and that for all others say for which' grep -q '^plan: images or .*; other commands: images or' "$work/out"
 for command in $commands; do "$starling" "$command" --help; done | sed -n 's/^ *--\([a-z-]*\).*/\1/p' | sort -u >options
 sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*//; s/\\-/-/g; s/\\$//' | sort -u >described
 diff options described >out

@@ -118,7 +118,7 @@ sl__prediction sl__predict_or_warn(const sl__job *j, const sl__machine *speeds) 
 }
 
 const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {
-  const int used = snprintf(text, n, "%.1f %% in kernels; %.0f %% of the kernels' time by calibrated times",
+  const int used = snprintf(text, n, "%.1f %% in kernels; calibration gave %.0f %% of the kernels' time",
                             100 * p->kernels, 100 * p->measured);
   if (p->sharing > 1 && used < (int)n)
     snprintf(text + used, n - (size_t)used, "; bubble %.1f %%, exposed messages and sums %.1f %%", 100 * p->bubble,

@@ -158,9 +158,9 @@ static void is_told(void **state) {
   char text[SL__PREDICTION_TEXT];
   json_t *object = json_object();
   assert_string_equal(sl__prediction_text(&alone, text, sizeof text),
-                      "97.5 % in kernels; 50 % of the kernels' time by calibrated times");
+                      "97.5 % in kernels; calibration gave 50 % of the kernels' time");
   assert_string_equal(sl__prediction_text(&shared, text, sizeof text),
-                      "75.0 % in kernels; 100 % of the kernels' time by calibrated times; bubble 12.5 %, exposed "
+                      "75.0 % in kernels; calibration gave 100 % of the kernels' time; bubble 12.5 %, exposed "
                       "messages and sums 25.0 %");
   sl__prediction_add(&none, object);
   assert_int_equal(json_object_size(object), 0);
