@@ -2,7 +2,7 @@
 # The same bits on CPUs and GPUs: a small network of each family gives the same model, byte for byte, on any processors,
 # under any policy, with any delays on the devices (with seed 1 a device also works only when it is waited for), and
 # with any number of devices and ranks. 36 runs cover all pairs of these choices and of the families. COMBINATIONS=all:
-# runs all combinations, for each of FAMILIES. SAMPLE=N: runs N of the combinations, drawn with SEED (default: the
+# runs all combinations, for each of FAMILIES, but no command twice (a run on CPUs knows no devices). SAMPLE=N: runs N of the combinations, drawn with SEED (default: the
 # time). STEPS: number of steps of each run (20).
 . "$(dirname "$0")/training.shlib"
 steps=${STEPS:-20}
@@ -45,6 +45,8 @@ for family in ${FAMILIES:-$families}; do
   check "$family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
   digest >"$family.wanted"
 done
+repeated=0
+: >commands
 while read -r policy family processors seed devices ranks; do
   # Ranks divide the devices, so of three ranks one or two may have none; with GPUs only, each rank needs one.
   case $processors in
@@ -59,6 +61,13 @@ while read -r policy family processors seed devices ranks; do
   fi
   # A task runs where the policy puts it, or where the plan has it.
   [ "$seed" != 0 ] || workers="$workers --placement plan"
+  command="$family $policy $ranks $workers"
+  [ "$processors" = cpu ] || command="$command $devices $seed"
+  if grep -qxF -e "$command" commands; then
+    repeated=$((repeated + 1))
+    continue
+  fi
+  echo "$command" >>commands
   export EMULATED_DEVICES="$devices" EMULATED_SEED="$seed" EMULATED_LAZY=$((seed == 1))
   # shellcheck disable=SC2086 # words
   train_small "$family" "$ranks" --steps "$steps" --workers $workers --sched "$policy"
@@ -68,7 +77,7 @@ while read -r policy family processors seed devices ranks; do
   }
   check "$name" same
 done <combinations
-all=$(($(grep -c . combinations) + 1 + $(set -- ${FAMILIES:-$families}; echo $#)))
+all=$(($(grep -c . combinations) - repeated + 1 + $(set -- ${FAMILIES:-$families}; echo $#)))
 check "all combinations ran" test "$number" = "$all"
 
 # Folds that divide a vocabulary: operations that no network above has.
