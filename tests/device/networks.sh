@@ -2,8 +2,8 @@
 # The same bits on CPUs and GPUs: a small network of each family gives the same model, byte for byte, on any processors,
 # under any policy, with any delays on the devices (with seed 1 a device also works only when it is waited for), and
 # with any number of devices and ranks. 36 runs cover all pairs of these choices and of the families. COMBINATIONS=all:
-# runs all combinations, for each of FAMILIES, but no command twice (a run on CPUs knows no devices). SAMPLE=N: runs N of the combinations, drawn with SEED (default: the
-# time). STEPS: number of steps of each run (20).
+# runs all combinations, for each of FAMILIES, but no command twice (a run on CPUs knows no devices). SAMPLE=N: runs N
+# of the combinations, drawn with SEED (default: the time). STEPS: number of steps of each run (20).
 . "$(dirname "$0")/training.shlib"
 steps=${STEPS:-20}
 # One line each: policy, family, processors, seed of delays, devices, ranks. The tables shift what sums modulo 3 would

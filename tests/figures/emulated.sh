@@ -2,8 +2,8 @@
 # Figure: on emulated GPUs the trained model has the same bytes as from one CPU worker, with any processors, policy,
 # numbers of GPUs and ranks, and order of operations (seeds of delays): all combinations of tests/device/networks.sh
 # for each family, then mlp for 100 steps: 324 different commands of 486 combinations each. Takes hours. JOBS: families
-# at once (1). FAMILIES, STEPS: restrict the runs; SAMPLE=N: tries only N random combinations and prints their SEED. STARLING: a command of the build for emulated GPUs, which ./quickstart
-# check leaves in build-emulated.
+# at once (1). FAMILIES, STEPS: restrict the runs; SAMPLE=N: tries only N random combinations and prints their SEED.
+# STARLING: a command of the build for emulated GPUs, which ./quickstart check leaves in build-emulated.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 export STARLING="${STARLING:-$top/build-emulated/starling}" MPIEXEC="${MPIEXEC:-$(command -v mpiexec.mpich)}"
