@@ -43,6 +43,23 @@ if grep -qw fma /proc/cpuinfo; then
   expect 'kernels of other bits are refused' 1 "kernels is 'base' here and 'avx2' in" train --resume --steps 4 --kernels base --out moved
 else skip 'other kernels: no fused multiply-adds'; fi
 
+# A run that is ending writes its last checkpoint while the next start waits for the directory's lock.
+rm -rf run && cp -r a run && mv run/checkpoints/step-00000040 . && cp -r step-00000040 run.40
+(
+  flock 9
+  sleep $(($(pace) * 2))
+  mv step-00000040 run/checkpoints/
+) 9<>run/.starling-run &
+# shellcheck disable=SC2086
+expect 'the directory is locked when a run is resumed' 0 '^test' train --resume --steps 45 --out run
+wait
+check 'a checkpoint that comes meanwhile is used' grep -q 'resumed after step 40$' out
+check 'and it stays' test -d run/checkpoints/step-00000040
+# Without it, the run ends alike.
+rm -rf run.40 again && cp -r a again
+run train --resume --steps 45 --out again
+check 'with the bytes of a run that begins later' same_state again run
+
 # Damage. Each time the run resumes from the checkpoint before, and ends with the bytes of the undisturbed run.
 damaged() { # name, the warning's pattern, command that spoils the copy in spoilt/, the step that is used then
   rm -rf run && cp -r a run && rm -rf run/checkpoints/step-00000040 && spoilt=run/checkpoints/step-00000035

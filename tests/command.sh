@@ -26,6 +26,13 @@ expect '--resume needs --out' 2 '--out DIR names it' train lenet --resume
 expect 'an unknown policy: the message lists the policies' 2 "unknown scheduling policy 'fifo'.*eager" bench mlp --sched fifo
 expect 'shards that do not divide' 2 'shards 3: a multiple of the 2 leaves' graph mlp --leaves 2 --shards 3
 
+expect 'more micro-batches than samples' 2 "--micro-batches 100: at most the batch's 64 samples" graph mlp --batch 64 --micro-batches 100
+expect 'a batch that is too small for the ranks' 2 'a batch of 4 samples is too small: 8 data ranks need 8 leaves; give a larger --batch' graph mlp --batch 4 --ranks 8
+# A team computes products of bf16 faster than one core.
+half_of() { "$starling" graph gpt2-nano --batch 64 --length 128 --machine dgx-h100 --workers 1 --gpus 0 --precision bf16 --threads-per-worker "$1" --json | sed -n 's/^  "step_s": \([^,]*\),/\1/p'; }
+alone=$(half_of 1) team=$(half_of 8)
+check "bf16 on a simulated team of 8 cores: $team s a step in place of $alone" awk -v a="$team" -v b="$alone" 'BEGIN { exit !(a > 0 && 3 * a < b) }'
+
 # A YAML file: the same names, flags win.
 printf 'batch: 64\nrow_blocks: 2\n' >c.yaml
 expect 'a predicted schedule on CPUs and GPUs' 0 '^predicted step on 3 workers .* and 2 GPUs: .* [1-9][0-9]* tasks on GPUs' graph mlp --workers 3 --gpus 2 --batch 256

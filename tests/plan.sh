@@ -97,6 +97,12 @@ check 'half of the time takes several nodes' at_most 2 "$nodes"
 run plan $gpt --samples 1000000 --time "$within" --nodes "${nodes:-2}"
 check 'on which it is met' grep -q '"in_time": true' out
 
+# Batch normalisation over the samples of a leaf: the search proposes no leaves of fewer than 16.
+run plan resnet8 --machine dgx-a100 --batch 256 --json
+few=$(sed -n 's/.*"command": "starling \(.*\)",*$/\1/p' out | sed -n 's/.*--leaves=\([0-9]*\).*/\1/p' | awk '$1 > 16' | wc -l)
+check 'plans for batch normalisation' test "$(grep -c '"command"' out)" -ge 3
+check 'have at least 16 samples in a leaf' test "$few" = 0
+
 expect 'an unknown machine' 2 'no-such-machine' plan lenet --machine no-such-machine
 expect 'an unknown model' 2 "no model 'letnet'" plan letnet --machine vm-2
 expect 'no nodes' 2 'nodes' plan lenet --machine vm-2 --nodes 0

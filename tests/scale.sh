@@ -21,6 +21,8 @@ expect 'a key that no machine has names one' 2 "no number of a machine is called
   scale mlp --machine vm-2 --what-if network.latnecy_us=2x
 expect 'and lists all' 2 'there are cpu.cores, .*price.node_hour' scale mlp --machine vm-2 --what-if nothing=1
 expect 'a value out of range' 2 'cpu.efficiency .* from 0.001 to 1' scale mlp --machine vm-2 --what-if cpu.efficiency=7
+expect 'a key of another topology' 2 "network.groups=64: the network of machine 'dgx-a100' is of another topology, without network.groups" \
+  scale mlp --machine dgx-a100 --nodes 1,2 --what-if network.groups=64
 expect 'a batch too small for the nodes' 2 'a batch of 8 has no sample for each of 16 leaves' scale mlp --machine vm-2 --nodes 1,16 --batch 8
 expect 'a batch that does not grow by whole numbers' 2 'does not grow to a whole number for 3: give a multiple of 2' scale mlp --machine vm-2 --nodes 2,3 --weak --batch 33
 expect 'a measurement has no place in a simulation' 2 '--allreduce is for measurements, and --machine simulates' scale mlp --machine vm-2 --allreduce mpi

@@ -149,6 +149,18 @@ printf '%s\n' 'name: here' 'source: measured' "times: $times" \
 # shellcheck disable=SC2086
 run simulate $small --machine here.yaml --workers 1 --json
 check 'every kind of task has a measured time' test "$(number_of kinds out)" -gt 20 -a "$(number_of kinds out)" = "$(number_of measured_kinds out)"
+check 'no temporary folder is left' test -z "$(ls "$TMPDIR")"
+for signal in INT TERM; do
+  "$starling" simulate gpt2 --machine vm-2 --steps 100000 --json >out 2>err &
+  job=$!
+  check "SIG$signal: it runs" wait_until sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
+  sleep 0.5
+  kill -$signal $job
+  code=0
+  wait $job || code=$?
+  check "SIG$signal: ends it" test $code -gt 128
+  check "SIG$signal: no temporary folder is left" test -z "$(ls "$TMPDIR")"
+done
 STARLING_SIM=$work/nowhere
 expect 'without the program' 1 'nowhere: No such file' simulate lenet --machine vm-2
 finish

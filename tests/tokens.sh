@@ -99,6 +99,8 @@ expect 'graph of a text' 0 'windows of 16 tokens of 256 classes' graph gpt2-nano
 tokenizer=$top/tests/runtime/text/tokenizer_bpe.json
 mkdir bpe && make_ids bpe/x.bin 300 290 && cp "$tokenizer" bpe/tokenizer.json
 expect 'train on tokens with a tokenizer beside them' 0 'windows of 16 tokens of 400 kinds' train gpt2-nano $small --data bpe --steps 1 --out t
+expect 'a vocabulary given by --size that is too small' 1 'has 400 tokens, but the model a vocabulary of 300' train gpt2-nano $small --size vocabulary=300 --data bpe --steps 1 --out v
+expect 'also where it is the usual one' 1 'has 400 tokens, but the model a vocabulary of 256' train gpt2-nano $small --size vocabulary=256 --data bpe --steps 1 --out v
 check 'the run has a copy of the tokenizer' cmp t/tokenizer.json "$tokenizer"
 run generate t --prompt 'the beginning' --tokens 12 --workers 1
 check 'generate uses that tokenizer' grep -q '^the beginning' out

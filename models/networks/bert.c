@@ -14,7 +14,7 @@ enum { MASK = 103, SPECIALS = 999 };
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_bert_size),
     {"positions", "most tokens of a window", offsetof(sl_bert_size, positions), .least = 1, .most = 1 << 20},
-    {"vocabulary", "tokens of the vocabulary (a tokenizer beside the tokens overrides it)",
+    {"vocabulary", "tokens of the vocabulary (if not given, those of a tokenizer beside the tokens)",
      offsetof(sl_bert_size, vocabulary), .least = 2, .most = 1 << 24},
     {"types", "rows of the table of token types", offsetof(sl_bert_size, types), .least = 1, .most = 1 << 20,
      .derived = "2"},

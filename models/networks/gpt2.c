@@ -10,7 +10,7 @@
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_gpt_size),
     {"positions", "most tokens of a window", offsetof(sl_gpt_size, positions), .least = 1, .most = 1 << 20},
-    {"vocabulary", "tokens of the vocabulary (a tokenizer beside the tokens overrides it)",
+    {"vocabulary", "tokens of the vocabulary (if not given, those of a tokenizer beside the tokens)",
      offsetof(sl_gpt_size, vocabulary), .least = 2, .most = 1 << 24},
     SL__TRANSFORMER_FORMS(sl_gpt_size, "gelu-tanh", "1e-05"),
     SL__TRANSFORMER_UNTIED(sl_gpt_size),

@@ -161,8 +161,9 @@ static char *part_path(const char *folder, int rank) {
   return asprintf(&path, "%s/" PART, folder, rank) < 0 ? NULL : path;
 }
 
-/* Checks for room first: a checkpoint that fills the disk would leave no room for metrics and models. */
-static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) {
+/* Rank 0 checks for room before any rank writes: a checkpoint that fills the disk would leave no room for metrics and
+ * models. */
+static sl_status check_room(const sl_checkpoint_writer *w) {
   struct statvfs disk;
   double needed = 0;
   for (int r = 0; r < w->ranks; r++) needed += 1.0625 * (double)w->bytes[r];
@@ -170,9 +171,9 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
   const double left = (double)disk.f_bavail * (double)disk.f_frsize;
   return left >= needed ? SL_OK
                         : sl_blame(sl_fail(SL_EWRITE,
-                                           "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space "
-                                           "or choose another place",
-                                           partial, 1e-6 * needed, 1e-6 * left),
+                                           "cannot write a checkpoint to %s: it takes %.1f MB, and %.1f MB are left; "
+                                           "free some space or choose another place",
+                                           w->folder, 1e-6 * needed, 1e-6 * left),
                                    "path");
 }
 
@@ -198,7 +199,6 @@ static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   sl_file *file = NULL;
   char *path = part_path(partial, w->rank);
   if (!path) return sl_no_memory("for a path");
-  SL_TRY_OUT(check_room(w, partial));
   SL_TRY_OUT(sl_folder_make(partial));
   SL_TRY_OUT(sl_file_create(path, &file));
   XXH3_64bits_reset(w->hash);
@@ -310,14 +310,18 @@ static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial)
   return SL_OK;
 }
 
-static sl_status keep_newest(const sl_checkpoint_writer *w) {
+/* The checkpoint is in its place, so what fails now is no reason to write it again. */
+static void keep_newest(const sl_checkpoint_writer *w) {
   int64_t *steps;
   int n;
-  SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));
-  sl_status status = SL_OK;
-  for (int i = n - 1; i >= w->keep && status == SL_OK; i--) status = sl_checkpoint_remove(w->folder, steps[i]);
+  if (sl_checkpoint_newest(w->folder, &steps, &n) != SL_OK) {
+    sl_log(SL_LOG_WARNING, "older checkpoints stay: %s", sl_error());
+    return;
+  }
+  for (int i = n - 1; i >= w->keep; i--)
+    if (sl_checkpoint_remove(w->folder, steps[i]) != SL_OK)
+      sl_log(SL_LOG_WARNING, "the checkpoint of step %lld stays: %s", (long long)steps[i], sl_error());
   free(steps);
-  return status;
 }
 
 /* Rank 0: writes the manifest and renames the checkpoint into place. */
@@ -339,8 +343,11 @@ static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json
   SL_TRY_OUT(sl_checkpoint_seal(manifest));
   SL_TRY_OUT(sl_json_write(manifest_path, manifest));
   if (SL_CALL_OF_FILE("rename", path, rename(partial, path)) != 0) SL_TRY_OUT(sl_file_failed("write", path, errno));
-  SL_TRY_OUT(sl_folder_sync(w->folder));
-  status = keep_newest(w);
+  if (sl_folder_sync(w->folder) == SL_OK)
+    keep_newest(w);
+  else
+    sl_log(SL_LOG_WARNING, "the checkpoint of step %lld may be lost if this machine crashes: %s", (long long)w->step,
+           sl_error());
 out:
   json_decref(manifest), json_decref(parts);
   free(manifest_path), free(path);
@@ -350,6 +357,7 @@ out:
 /* Writes one checkpoint, from the buffer to its place. Every rank exchanges the same messages, even after a failure. */
 static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   report mine = {0};
+  SL_TRY(announce(w, w->rank == 0 ? check_room(w) : SL_OK));
   char *partial = sl_checkpoint_partial(w->folder, w->step);
   sl_status status = partial ? SL_OK : sl_no_memory("for a path");
   if (w->sends[w->rank]) {
@@ -474,7 +482,7 @@ static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int n;
   SL_TRY(sl_folder_make(w->folder));
   SL_TRY(sync_above(w->folder));
-  SL_TRY(sl_checkpoint_tidy(w->folder, 0, NULL));
+  if (sl_checkpoint_tidy(w->folder, 0, NULL) != SL_OK) sl_log(SL_LOG_WARNING, "leftovers stay: %s", sl_error());
   SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));
   sl_status status = SL_OK;
   for (int i = 0; i < n && steps[i] > from && status == SL_OK; i++)

@@ -117,7 +117,8 @@ static void put_transfers(sl__writer *w, const sl__trace_rank *rank, int64_t ori
     if (x->step < rank->first) continue;
     char name[64];
     snprintf(name, sizeof name, "copies, memory %d to %d", x->from, x->to);
-    if (!named[x->from][x->to]++) put_track(w, t->rank, link_track(x), name);
+    if (!named[x->from][x->to]) put_track(w, t->rank, link_track(x), name);
+    named[x->from][x->to] = 1;
     for (int end = 0; end < 2; end++) {
       sl__put(w, ",\n{\"ph\":\"%s\",\"name\":\"copy\",\"cat\":\"copy\",\"id\":\"%d.c%d\",\"pid\":%d,\"tid\":%d",
               end ? "e" : "b", t->rank, i, t->rank, link_track(x));

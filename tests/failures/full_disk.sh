@@ -50,6 +50,14 @@ for command in 'tokenize text --tokenizer bytes --out tokens' 'convert whole --t
   check "starling ${command%% *}: nothing is left" test -z "$(find . -name '*.tmp' -o -name train.bin -o -name converted.safetensors)"
 done
 
+# Published weights are several files.
+expect 'a language model' 0 '' train gpt2-nano --size layers=1,width=64,heads=2 --data text --length 16 --batch 4 --steps 1 --workers 1 --quiet --out tokens.run
+limited 'starling convert --to hf' 256 convert tokens.run --to hf --shard-size 1 --out hf
+check 'starling convert --to hf: nothing is left' test ! -e hf
+mkdir hf
+limited 'into a folder that is there' 256 convert tokens.run --to hf --shard-size 1 --out hf
+check 'it stays, and is empty' test -d hf -a -z "$(ls hf)"
+
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
   mkdir full
   cat >full.sh <<END
@@ -64,7 +72,7 @@ END
   code=0
   unshare --mount sh full.sh 38m >out 2>err || code=$?
   check 'a full disk: no room for the last checkpoint' test $code = 74
-  check 'it says what was not written, and the remedy' grep -qE 'no checkpoint was written, training goes on: .*full/run/checkpoints/.step-00000015.*space' err
+  check 'it says what was not written, and the remedy' grep -qE 'no checkpoint was written, training goes on: .*to full/run/checkpoints: .*space' err
   check 'that the last step has none' grep -q 'step 20 has no checkpoint' err
   check 'and the checkpoints before are there, whole' sh -c 'head -n 2 kept | tr "\n" " " | grep -q "step-00000005 step-00000010 " && grep -q "after step 10" kept'
   code=0

@@ -25,6 +25,13 @@ with_fault write metrics.jsonl 3 $((1000 * (2 * patience + 6 + margin))) env FAU
 check 'three ranks, a slow disk: the job goes on' test $code = 0
 warns 'three ranks, a slow disk' 'write of .*metrics.jsonl' "$waits"
 check 'three ranks, a slow disk: nobody is said to hang' sh -c '! grep -q "nothing has" err'
+# A model in many pieces, each written in less time than counts as slow, all in more than the timeout.
+code=0
+rm -rf a
+paced 4
+# shellcheck disable=SC2086
+with_fault write model.safetensors 1 $((200 * patience)) env FAULT_ON=1 FAULT_RANK=0 $limit "$MPIEXEC" -n 3 "$starling" train mlp --size layers=8,hidden=16 $options --leaves 3 --shards 3 --steps 6 --stall-timeout $patience --out a >out 2>err || code=$?
+check 'three ranks, a model that takes long to write: the job goes on' test $code = 0
 undisturbed_text
 # shellcheck disable=SC2086
 {

@@ -132,6 +132,13 @@ cp -r whole16 half16 && rm -rf half16/checkpoints/step-00000020
 # shellcheck disable=SC2086
 run $tiny --out half16 --resume
 check 'fp16: resumes with its loss scale to the same bytes' same_state whole16 half16
+# shellcheck disable=SC2086
+run $tiny --log-every 20 --out seldom16
+cp -r seldom16 again16 && rm -rf again16/checkpoints/step-00000020
+# shellcheck disable=SC2086
+run $tiny --log-every 20 --out again16 --resume
+overflows() { sed -n 's/.*"overflows":\([0-9]*\).*/\1/p' "$1/metrics.jsonl"; }
+check 'fp16: a line of metrics has the overflows before the checkpoint, too' test "$(overflows seldom16)" -ge 1 -a "$(overflows seldom16)" = "$(overflows again16)"
 run eval whole16 --data text --split validation --json --gpus 0
 check 'fp16: eval' test "$code" = 0
 

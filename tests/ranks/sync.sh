@@ -55,6 +55,14 @@ check 'uneven shares: the ranks are alike' test $code = 0
 check 'says that the bits depend on the ranks' grep -q 'gives up the promise of the same bits' err
 ranks 2 train gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --leaves 4 --dropout 0.1 --clip 0.5 --precision bf16 --steps 6 --sync diloco:2 --verify-every 2 --val-fraction 0 --quiet --workers 1 --out text-run
 check 'a language model in bf16' test $code = 0
+# diloco for a run that began without it: its velocities begin at 0.
+# shellcheck disable=SC2086
+{
+  ranks 2 train $mlp --steps 3 --out later --rate-schedule constant --warmup 0
+  ranks 2 train --resume --steps 6 --sync diloco:3 --out later
+  check 'diloco from a later step on' test $code = 0
+  check 'is told' grep -q 'has no outer velocities, which begin at 0' err
+}
 # One rank: local is what it is without; diloco moves on by its own rule.
 # shellcheck disable=SC2086
 {

@@ -142,7 +142,7 @@ refused() { # name, ranks, pattern, options
   check "refused: $name" sh -c "[ $code = 2 ] && grep -qE -e '$pattern' err"
 }
 refused 'an unknown dimension' 2 'none of data=N, pipe=N and tensor=N' mlp --data data --batch 96 --mesh tensors=2
-refused 'more folds than heads' 1 "5 folds divide layer .h.0.attn. \(attention\), which has only 4 heads" gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 5
+refused 'more folds than heads' 1 "5 folds divide layer .h.0.attn. \(attention\), which has only 4 heads: .* \(--folds, --mesh tensor=N\)" gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 5
 refused 'more ranks than folds' 4 '--mesh tensor=4 is more than the 2 folds of this training' gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 2 --mesh tensor=4
 refused 'no layer to divide' 2 'no layer of this model can be divided' resnet8 --data data --batch 8 --mesh tensor=2
 refused 'lamb' 2 'lamb takes norms of whole parameters' mlp --data data --batch 8 --mesh tensor=2 --optimizer lamb

@@ -41,6 +41,7 @@ static int run(const sl__command *command, int argc, const char **argv) {
   sl_status status = sl__options_parse(command, argc - 1, argv + 1, &options);
   options.argc = argc;
   options.argv = argv;
+  sl__mends_for(command);
   if (status == SL_OK && options.help)
     sl__options_help(command, stdout);
   else if (status == SL_OK) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/text.h"
@@ -25,6 +26,18 @@ static sl_status check_output(const char *path) {
   return entries > 2 ? sl_fail(SL_EEXIST, "the folder %s is not empty: choose another --out", path) : SL_OK;
 }
 
+/* After a failure: removes the files in a folder that was empty before, and the folder if it was not there. */
+static void clear(const char *path, int was_there) {
+  DIR *folder = opendir(path);
+  if (!folder) return;
+  for (struct dirent *d; (d = readdir(folder));) {
+    const char *end = strrchr(d->d_name, '.');
+    if (end && (strcmp(end, ".safetensors") == 0 || strcmp(end, ".json") == 0)) unlinkat(dirfd(folder), d->d_name, 0);
+  }
+  closedir(folder);
+  if (!was_there) rmdir(path);
+}
+
 static sl_status save(const sl__options *o, const sl__model_file *file, const sl_network *network, sl_store *store) {
   const sl__model_facts *f = sl__model_facts_of(file);
   static const sl_dtype types[] = {
@@ -32,8 +45,13 @@ static sl_status save(const sl__options *o, const sl__model_file *file, const sl
   if (strcmp(o->to, "starling") == 0) return sl__model_save(o->out, store, network->graph, f);
   const sl_format *format;
   SL_TRY(sl_format_of_model(f->model, o->to, &format));
-  return sl__published_save(o->out, format, network, store, f, types[o->dtype],
-                            o->shard_size > 0 ? o->shard_size * 1000000 : 0);
+  const int was_there = access(o->out, F_OK) == 0;
+  const sl_status status = sl__published_save(o->out, format, network, store, f, types[o->dtype],
+                                              o->shard_size > 0 ? o->shard_size * 1000000 : 0);
+  if (status == SL_OK) return SL_OK;
+  const sl_failure why = sl_failure_keep(status);
+  clear(o->out, was_there);
+  return sl_failure_again(&why);
 }
 
 sl_status sl__convert(sl__options *o, int *exit_code) {

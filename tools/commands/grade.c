@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/temporary.h"
 #include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/grade/lesson.h"
@@ -315,6 +316,7 @@ static sl_status prepare(grade *g) {
     g->folder[0] = 0;
     return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base, strerror(errno));
   }
+  sl_temporary_guard(g->folder);
   if (geteuid() == 0 && chmod(g->folder, 0711) != 0) return sl_fail(SL_EIO, "cannot open %s to others", g->folder);
   char **const paths[] = {&g->judge, &g->copy, &g->home, &g->answers};
   static const char *const names[] = {"judge", "lesson", "home", "answers"};
@@ -374,7 +376,7 @@ sl_status sl__grade(sl__options *o, int *exit_code) {
   if (o->json) status = sl_json_print(stdout, g.rows, 6);
 out:
   sl__meter_clear(&g.meter);
-  if (g.folder[0]) sl__folder_remove(g.folder);
+  if (g.folder[0]) sl__folder_remove(g.folder), sl_temporary_remove(g.folder);
   for (int i = 0; i < n; i++) sl__texts_free(&all[i].files), free(all[i].failure);
   free(all);
   sl__names_free(&there);

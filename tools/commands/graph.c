@@ -74,6 +74,7 @@ static sl_status find_machine(const sl__options *o, const sl__workers *asked, sl
 static sl_machine of_teams(const sl__machine_description *described, int workers, int threads, int gpus) {
   sl_machine machine = sl__machine_of(described, workers, gpus);
   machine.kind[SL_KIND_CPU].flops *= threads;
+  machine.kind[SL_KIND_CPU].half *= threads;
   return machine;
 }
 

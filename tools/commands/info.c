@@ -474,7 +474,7 @@ static sl_status describe(const sl__options *o, sl_runtime *rt) {
   double gflops, bf16, gigabytes;
   char *text;
   int gpus;
-  SL_TRY(measure(o, rt, &gflops, &bf16, &gigabytes, &kept));
+  SL_TRY(sl_comm_agree(sl_runtime_comm(rt), measure(o, rt, &gflops, &bf16, &gigabytes, &kept)));
   SL_TRY(sl__describe_this(rt, &kept, &m, &gpus));
   if (sl_runtime_rank(rt) != 0) return SL_OK;
   if (gpus > m.gpu.count)
@@ -498,7 +498,7 @@ sl_status sl__info(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__start(o, "info", 1, &runtime));
   if (o->shown) SL_TRY_OUT(sl_comm_agree(sl_runtime_comm(runtime), describe(o, runtime)));
   if (o->shown) goto out;
-  SL_TRY_OUT(see(o, runtime, &part));
+  SL_TRY_OUT(sl_comm_agree(sl_runtime_comm(runtime), see(o, runtime, &part)));
   SL_TRY_OUT(collect(runtime, part, &all));
   if (all) warn_of_sharing(all);
   if (all && o->json)

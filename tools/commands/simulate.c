@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/temporary.h"
 #include "tools/commands/commands.h"
 #include "tools/simulate/find.h"
 #include "tools/simulate/mesh.h"
@@ -32,16 +33,26 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   if (sl__mesh_sharing(&mesh) > 1) return sl__simulate_mesh(o, &simulated, &mesh);
   SL_TRY(sl__simulator_find(program, sizeof program));
   SL_TRY(make_folder(folder, sizeof folder));
-  SL_TRY(sl__platform_write(&simulated.machine, &simulated.share, folder));
+  sl_temporary_guard(folder);
+  const sl_status status = sl__platform_write(&simulated.machine, &simulated.share, folder);
+  if (status != SL_OK) {
+    sl_temporary_remove(folder);
+    return status;
+  }
   setenv(SL__SIMULATION_FOLDER, folder, 1);
   setenv("STARPU_PERF_MODEL_DIR", folder, 1);
   setenv("STARPU_HOSTNAME", SL__PLATFORM_HOST, 1);
   fflush(NULL);
   const char **words = calloc((size_t)o->argc + 2, sizeof *words);
-  if (!words) return sl_no_memory("for the words of a command");
+  if (!words) {
+    sl_temporary_remove(folder);
+    return sl_no_memory("for the words of a command");
+  }
   memcpy(words, o->argv, (size_t)o->argc * sizeof *words);
   words[o->argc] = "--log=root.threshold:warning"; /* for SimGrid, which removes it from the arguments */
   execv(program, (char *const *)words);
+  const int error = errno;
   free(words);
-  return sl_fail(SL_EIO, "%s does not start: %s", program, strerror(errno));
+  sl_temporary_remove(folder);
+  return sl_fail(SL_EIO, "%s does not start: %s", program, strerror(error));
 }

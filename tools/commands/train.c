@@ -68,10 +68,13 @@ static sl_status prepare(sl__trainer *r) {
   if (o->resume) SL_TRY(sl__trainer_resume(r));
   SL_TRY(sl__trainer_complete_options(r));
   SL_TRY(sl__ranks_agree(&r->job.ranks, sl__trainer_open_directory(r)));
+  if (o->resume) SL_TRY(sl__trainer_catch_up(r));
   if (o->resume) SL_TRY(sl__rundir_rewind_metrics(r->dir, r->job.step));
   SL_TRY(o->resume ? sl__trainer_recover_best(r) : sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_open_checkpoints(r));
-  r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* an earlier start may have reached it */
+  /* An earlier start may have reached the bound. */
+  r->reached = (r->best_step && sl__trainer_reaches(r, &r->best)) ||
+               (r->validation.samples > 0 && sl__trainer_reaches(r, &r->validation));
   if (r->job.ranks.rank > 0) return SL_OK;
   const sl__machine speeds = sl__machine_read(r->job.runtime);
   r->prediction = sl__predict_or_warn(&r->job, &speeds);

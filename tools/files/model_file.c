@@ -318,6 +318,8 @@ static sl_status read_part(const sl__model_file *f, const sl_tensor *t, void *da
   return status;
 }
 
+int sl__model_has(const sl__model_file *f, const char *tensor) { return sl_weights_find(f->weights, tensor) >= 0; }
+
 sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, void *data) {
   char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
   const int i = sl_weights_find(f->weights, t->name);

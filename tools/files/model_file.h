@@ -46,6 +46,7 @@ void sl__model_close(sl__model_file *file);                            /* NULL i
 const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
 const char *sl__model_path(const sl__model_file *file);
 const sl_format *sl__model_format(const sl__model_file *file); /* of published weights; NULL: written by Starling */
+int sl__model_has(const sl__model_file *file, const char *tensor);
 /* Another member of a checkpoint's header; SL_EFORMAT if it is missing. The caller calls json_decref(). */
 sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
 /* Reads this rank's tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names a tensor that is

@@ -23,9 +23,17 @@ sl_status sl__names_read(const char *folder, sl__names *names) {
   DIR *d = opendir(folder);
   names->n = 0;
   if (!d) return sl_fail(SL_ENOTFOUND, "cannot read the folder %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(d)) && names->n < SL__MOST_NAMES;)
-    if (entry->d_name[0] != '.' && (names->name[names->n] = strdup(entry->d_name))) names->n++;
+  int more = 0; /* than fit */
+  for (struct dirent *entry; (entry = readdir(d)) && !more;) {
+    if (entry->d_name[0] == '.') continue;
+    more = names->n == SL__MOST_NAMES;
+    if (!more && (names->name[names->n] = strdup(entry->d_name))) names->n++;
+  }
   closedir(d);
+  if (more) {
+    sl__names_free(names);
+    return sl_fail(SL_EINVAL, "the folder %s has more than %d entries: divide them", folder, SL__MOST_NAMES);
+  }
   qsort(names->name, (size_t)names->n, sizeof *names->name, by_bytes);
   return SL_OK;
 }

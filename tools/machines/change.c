@@ -94,6 +94,9 @@ static sl_status change(sl__machine_description *m, const char *text) {
     const sl__machine_key *key = &sl__machine_keys[k];
     const int as = named(key, name);
     if (!as) continue;
+    if (!sl__machine_has_topology_of(m, key))
+      return sl_fail(SL_EINVAL, "--what-if %s: the network of machine '%s' is of another topology, without %s", text,
+                     m->name, key->path);
     const double is = get(m, key), value = factor ? is * number : as == 2 ? number : number * key->unit;
     if (factor && !(is > 0))
       return sl_fail(SL_EINVAL, "--what-if %s: machine '%s' has no %s to multiply: give a value", text, m->name,

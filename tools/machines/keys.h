@@ -42,4 +42,7 @@ enum { SL__MACHINE_KEYS_MOST = 64 };
 
 extern const char *const sl__topology_names[]; /* ends with NULL; in the order of sl__topology */
 
+/* Whether the key belongs to any network, or to one of the machine's topology. */
+int sl__machine_has_topology_of(const sl__machine_description *machine, const sl__machine_key *key);
+
 #endif

@@ -1,9 +1,10 @@
 /* Prints machines: a line for each, or one as YAML. */
-#include "runtime/base/json.h"
 #include "tools/machines/show.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/base/json.h"
 
 static void print_line(const sl__machine_description *m, FILE *to) {
   char gpus[64] = "none", network[32] = "none", price[32] = "unknown";

@@ -71,12 +71,15 @@ static void put_extents(writing *w, const double *extent) {
   emit(w, &event, yaml_sequence_end_event_initialize(&event));
 }
 
+int sl__machine_has_topology_of(const sl__machine_description *m, const sl__machine_key *key) {
+  return key->set < SL__SET_FAT_TREE ||
+         (m->network.latency > 0 && (int)m->network.topology == (int)(key->set - SL__SET_FAT_TREE) + SL__FAT_TREE);
+}
+
 /* Whether the description has the key: its field is not 0, and for keys of the network its topology is that one. */
 static int has(const sl__machine_description *m, const sl__machine_key *key) {
   const void *field = (const char *)m + key->offset;
-  if (key->set >= SL__SET_FAT_TREE &&
-      (m->network.latency <= 0 || (int)m->network.topology != (int)(key->set - SL__SET_FAT_TREE) + SL__FAT_TREE))
-    return 0;
+  if (!sl__machine_has_topology_of(m, key)) return 0;
   switch (key->kind) {
     case SL__KEY_NAME:
     case SL__KEY_TEXT:

@@ -66,7 +66,12 @@ static sl_status least_nodes(sl__planning *s, int from, int64_t workers, double 
   *sure = high == from + 1;
   while (!*sure && c.p.tasks < FEW) {
     int best;
-    SL_TRY(sl__search(s, *nodes - 1, &best));
+    const sl_status status = sl__search(s, *nodes - 1, &best);
+    if (status == SL_EINVAL) { /* no plan divides the batch among so many */
+      *sure = 1;
+      break;
+    }
+    SL_TRY(status);
     *sure = s->seen[best].p.over > 0;
     if (!*sure) --*nodes;
     if (*nodes == from + 1) *sure = 1;
@@ -85,6 +90,7 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
   if (thrifty.p.valid && (!c.p.valid || thrifty.p.over < c.p.over)) c = thrifty;
   const sl__prediction *p = &c.p;
   const double gb = 1e-9, common = (double)c.v[SL__LOCAL] * p->replicated;
+  const double whole_state = (double)c.v[SL__LOCAL] * p->state;    /* of a node, with --zero 0 */
   const int divides = s->o->plan_zero < 0 || s->o->plan_zero == 3; /* parameters, too */
   const char *what = s->network.clip != SL_NONE ? "parameters and gradients (all at once, for --clip)" : "parameters";
   if (p->over <= 0) { /* by a plan that the search did not reach */
@@ -92,6 +98,11 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
   } else if (p->of_gpu) {
     snprintf(more, sizeof more,
              "one task needs so much at once, on any number of nodes: --workers cpu does without the GPUs");
+  } else if (s->o->plan_zero == 0 && common + whole_state > s->memory) {
+    snprintf(more, sizeof more,
+             "no number of nodes can hold it with --zero 0: %s (%.3f GB) and the optimizer's state (%.3f GB) are whole "
+             "on every node. --zero 3 divides all of it",
+             what, gb * common, gb * whole_state);
   } else if (common > s->memory && !divides) {
     snprintf(more, sizeof more,
              "no number of nodes can hold it with --zero %lld: %s take %.3f GB on every node, and only the optimizer's "
@@ -110,6 +121,11 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
                       "%d nodes could hold it%s: ZeRO 3 divides %s (%.3f GB) and the optimizer's state (%.3f GB) over "
                       "the ranks",
                       *nodes, sure ? ", and no fewer" : "", what, gb * common, gb * p->state);
+    else if (*nodes && s->o->plan_zero == 0)
+      used = snprintf(more, sizeof more,
+                      "%d nodes could hold it%s: each then has a smaller share of the batch, while %s and the "
+                      "optimizer's state take %.3f GB on every node",
+                      *nodes, sure ? ", and no fewer" : "", what, gb * (common + whole_state));
     else if (*nodes)
       used = snprintf(more, sizeof more,
                       "%d nodes could hold it%s: the optimizer's state (%.3f GB) is divided over the ranks, while %s "

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/temporary.h"
 #include "tools/plan/parts.h"
 
 sl_status sl__plan_here(sl__planning *s) {
@@ -19,6 +20,7 @@ sl_status sl__plan_here(sl__planning *s) {
     s->described[0] = 0;
     return sl_fail(SL_EIO, "cannot make a temporary file for this machine's description: %s", strerror(errno));
   }
+  sl_temporary_guard(s->described);
   sl__meter_show(&s->meter, 0, 0, "measuring this machine");
   fflush(NULL);
   const pid_t pid = fork();
@@ -41,5 +43,5 @@ sl_status sl__plan_here(sl__planning *s) {
 }
 
 void sl__plan_here_remove(sl__planning *s) {
-  if (s->described[0]) unlink(s->described);
+  if (s->described[0]) sl_temporary_remove(s->described);
 }

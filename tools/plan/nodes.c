@@ -35,13 +35,16 @@ static sl_status fastest(sl__planning *s, const sl__candidate *from, int nodes, 
   return SL_OK;
 }
 
-static sl_status explain(const sl__planning *s, int nodes, double seconds, int no_work, char **why) {
-  char text[32];
+static sl_status explain(const sl__planning *s, const sl__candidate *from, int nodes, double seconds, int no_work,
+                         char **why) {
+  char text[32], mend[96] = "give a larger --batch";
+  if (s->o->leaves > 0)
+    snprintf(mend, sizeof mend, "give a multiple of more nodes as --leaves (now %lld)", (long long)s->o->leaves);
   sl__meter_duration(seconds, text);
   const int n = no_work ? asprintf(why,
                                    "no number of nodes is enough: a batch of %lld samples has no work for more than %d "
-                                   "nodes, on which the training takes %s; give a larger --batch",
-                                   (long long)s->o->batch, nodes, text)
+                                   "nodes, on which the training takes %s; %s",
+                                   (long long)from->v[SL__BATCH], nodes, text, mend)
                         : asprintf(why,
                                    "no number of nodes is enough: on %d nodes the training takes %s, and more nodes "
                                    "gain nothing, because of their exchanges and smaller shares of the batch",
@@ -64,11 +67,11 @@ sl_status sl__nodes_needed(sl__planning *s, const sl__candidate *from, double sa
   least = samples * factor * now;
   for (;;) {
     const int next = 2 * high < MOST_NODES ? 2 * high : MOST_NODES;
-    if (next == high) return explain(s, high, least, 0, why);
+    if (next == high) return explain(s, from, high, least, 0, why);
     SL_TRY(fastest(s, from, next, &now));
-    if (isinf(now)) return explain(s, high, least, 1, why);
+    if (isinf(now)) return explain(s, from, high, least, 1, why);
     *seconds = samples * factor * now;
-    if (*seconds > limit && *seconds * GAIN > least) return explain(s, high, least, 0, why);
+    if (*seconds > limit && *seconds * GAIN > least) return explain(s, from, high, least, 0, why);
     least = *seconds, low = high, high = next;
     if (*seconds <= limit) break;
   }

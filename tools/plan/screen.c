@@ -225,7 +225,7 @@ static int normalises_few(const sl__planning *s, const sl__options *o) {
   const sl_graph *g = s->network.graph;
   if (s->training.batchnorm != SL_BATCHNORM_LEAF || s->o->leaves > 0 || o->batch / o->leaves >= FEW) return 0;
   for (int i = 0; i < g->n_nodes; i++)
-    if (strncmp(g->node[i]->op->name, "batchnorm", 9) == 0) return 1;
+    if (strncmp(g->node[i]->op->name, "bn_", 3) == 0) return 1;
   return 0;
 }
 

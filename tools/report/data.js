@@ -51,7 +51,7 @@ function unpackIdle(from) {
 }
 
 const unpackRanks = (timelines, beside) => timelines.map((t) => ({
-  rank: t.rank, beside, from: t.from, to: t.to, nodes: t.nodes, records: unpackRecords(t.records), idle: unpackIdle(t.idle),
+  rank: t.rank, place: t.place, beside, from: t.from, to: t.to, nodes: t.nodes, records: unpackRecords(t.records), idle: unpackIdle(t.idle),
 }));
 // The ranks of the run, and those of the run beside it, which are drawn below. The times of each run count from its
 // first submission that is shown.

@@ -275,7 +275,7 @@ function nextMatch(by) {
       const t = r.start[i];
       // Equal starts in the order of ranks and records.
       const after = t !== now ? (t - now) * by > 0 : chosen && (k - allRanks.indexOf(chosen.row.rank) || i - chosen.record) * by > 0;
-      if (after && (t - bestKey) * by < 0) best = [rank, i], bestKey = t;
+      if (after && ((t - bestKey) * by < 0 || (by < 0 && t === bestKey))) best = [rank, i], bestKey = t;
     }
   });
   if (best) chooseRecord(best[0], best[1]);

@@ -153,7 +153,10 @@ static sl_status open_data(sl__job *j, int made_up) {
     options.validation_fraction = f->val_fraction;
     options.length = f->data.length;
     options.vocabulary = f->data.classes;
-  } else if (j->trains) {
+  } else if (sl__size_is_given(o->size, "vocabulary")) {
+    options.vocabulary = sl_model_vocabulary(f->model);
+  }
+  if (!j->file && j->trains) {
     options.validation_fraction = j->facts.val_fraction = o->val_fraction;
   }
   if (made_up && !o->data) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/processors/cuda_context.h"
 
 static const char FORMAT[] = "starling-times-1";
@@ -60,7 +61,16 @@ sl_status sl__times_keep(const char *path, const sl_times *times) {
   sl_status status = sl_times_create(&all);
   if (status != SL_OK) return status;
   json_t *list = json_array(), *json = json_pack("{s:s, s:o}", "format", FORMAT, "times", list);
-  if (access(path, F_OK) == 0) SL_TRY_OUT(sl__times_read(path, all));
+  if (access(path, F_OK) == 0) {
+    status = sl__times_read(path, all);
+    if (status == SL_EFORMAT) { /* what cannot be read is measured anew */
+      sl_log(SL_LOG_WARNING, "%s; it is written anew", sl_error());
+      sl_times_destroy(all);
+      all = NULL;
+      status = sl_times_create(&all);
+    }
+    SL_TRY_OUT(status);
+  }
   for (int k = 0; k < SL_KINDS; k++)
     if (sl_times_overhead(times, k) > 0) sl_times_set_overhead(all, k, sl_times_overhead(times, k));
   json_t *overhead = json_object();

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/settings/table.h"
+
 static const struct {
   const char *setting, *option;
 } table[] = {
@@ -12,9 +14,11 @@ static const struct {
     {"compress", "--compress"},
     {"data", "--data"},
     {"directory", "--data"},
+    {"folds", "--folds, --mesh tensor=N"},
     {"gpus", "--gpus"},
     {"gpu_kernels", "--gpu-kernels exact"},
     {"library", "--to"},
+    {"mesh", "--mesh"},
     {"path", "--out"},
     {"pipe_chunks", "--pipe-chunks"},
     {"precision", "--precision fp32"},
@@ -27,9 +31,23 @@ static const struct {
     {"workers", "--workers"},
 };
 
+static unsigned bits = SL__ALL; /* of the command */
+
+void sl__mends_for(const sl__command *command) { bits = sl__bits(command); }
+
+/* Whether the command has the first option of a text such as "--precision fp32". */
+static int has(const char *text) {
+  const char *option = text + strlen("--");
+  const size_t n = strcspn(option, " ,");
+  for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count; s++)
+    if ((s->commands & bits) && strlen(s->s.option) == n && memcmp(s->s.option, option, n) == 0) return 1;
+  return 0;
+}
+
 static const char *option_of(const char *setting, size_t n) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strlen(table[i].setting) == n && memcmp(table[i].setting, setting, n) == 0) return table[i].option;
+    if (strlen(table[i].setting) == n && memcmp(table[i].setting, setting, n) == 0)
+      return has(table[i].option) ? table[i].option : NULL;
   return NULL;
 }
 

@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+#include "tools/settings/options.h"
+
+/* From now on only options of this command are named. */
+void sl__mends_for(const sl__command *command);
 /* " (--length, --val-fraction)" for the settings "window, validation_fraction" (sl_error_setting), in buffer; "" if no
  * setting has an option. */
 const char *sl__mending_options(const char *settings, char *buffer, size_t n);

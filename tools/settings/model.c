@@ -44,6 +44,13 @@ sl_status sl__find_model(const char *name, const char *sizes, sl_model **model) 
   return status == SL_EINVAL ? sl_fail(SL_EINVAL, "--size: %s", sl_error()) : status;
 }
 
+int sl__size_is_given(const char *sizes, const char *name) {
+  const size_t n = strlen(name);
+  for (const char *at = sizes; at && *at; at += strcspn(at, ","), at += *at == ',')
+    if (strncmp(at, name, n) == 0 && at[n] == '=') return 1;
+  return 0;
+}
+
 void sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
   *training = model->training;
   sl__training_given(o, training);
@@ -77,8 +84,13 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   const int parts = plan->micro_batches > 0 ? plan->micro_batches : 1;
   int each = parts; /* a leaf or more for every rank, because in an evaluation all ranks divide the samples */
   while (each < sl__mesh_sharing(&mesh)) each += parts;
-  plan->leaves = mesh.data * each;
-  if (o->leaves > 0) plan->leaves = (int)o->leaves;
+  if (parts > plan->batch)
+    return sl_fail(SL_EINVAL, "--micro-batches %d: at most the batch's %lld samples", parts, (long long)plan->batch);
+  if (o->leaves <= 0 && (int64_t)mesh.data * each > plan->batch)
+    return sl_fail(SL_EINVAL,
+                   "a batch of %lld samples is too small: %d data ranks need %lld leaves; give a larger --batch",
+                   (long long)plan->batch, mesh.data, (long long)mesh.data * each);
+  plan->leaves = o->leaves > 0 ? (int)o->leaves : mesh.data * each;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
   plan->message_parts = (int)o->pipe_parts;
@@ -113,12 +125,10 @@ sl_status sl__settle_folds(const sl__mesh *mesh, int gpus, sl_training *training
                             "--folds F or --mesh tensor=N"),
                     "sequence-parallel");
   if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
-  return sl_blame(
-      sl_fail(SL_EINVAL,
-              "--mesh tensor=%d is more than the %lld folds of this training: raise --folds or, with --resume, use "
-              "a smaller tensor=N",
-              mesh->tensor, (long long)training->folds),
-      "folds");
+  return sl_fail(SL_EINVAL,
+                 "--mesh tensor=%d is more than the %lld folds of this training: raise --folds or, with --resume, use "
+                 "a smaller tensor=N",
+                 mesh->tensor, (long long)training->folds);
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {

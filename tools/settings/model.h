@@ -12,6 +12,8 @@
 /* A model of the list with sizes changed by --size (NULL: unchanged); the caller frees it. An unknown name or size is a
  * usage error that names the nearest known one. */
 sl_status sl__find_model(const char *name, const char *sizes, sl_model **model);
+/* Whether --size (NULL: none) gives this size. */
+int sl__size_is_given(const char *sizes, const char *name);
 /* The models and their families' sizes, as text, as JSON (NULL: no memory), and as a part of the manual. */
 void sl__print_models(FILE *file);
 json_t *sl__models_to_json(void);

@@ -96,7 +96,8 @@ SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
         {0,
          "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
-         "divide the leaves (default 1; with --mesh pipe=N: 4 N, or fewer so that they divide the batch or the leaves)"})
+         "divide the leaves (default 1; with --mesh pipe=N: 4 N, or fewer so that they divide the batch or the "
+         "leaves)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 "

@@ -1,14 +1,12 @@
 /* starling-sim: what `starling simulate` becomes after it has written the platform's files. StarPU's header renames
  * main, because SimGrid's own runs first. */
 #include <config.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <starpu.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/temporary.h"
 #include "tools/run/session.h"
 #include "tools/settings/mends.h"
 #include "tools/settings/messages.h"
@@ -18,25 +16,12 @@
 static const sl__command simulate = {
     .name = "simulate", .bit = SL__SIMULATE, .arguments = "MODEL ", .least = 1, .most = 1};
 
-/* The folder has files and one level of folders. */
-static void remove_folder(const char *path, int level) {
-  DIR *dir = opendir(path);
-  if (!dir) return;
-  for (struct dirent *e; (e = readdir(dir));) {
-    char inside[4096];
-    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-    snprintf(inside, sizeof inside, "%s/%s", path, e->d_name);
-    if (unlink(inside) != 0 && level < 2) remove_folder(inside, level + 1);
-  }
-  closedir(dir);
-  rmdir(path);
-}
-
 int main(int argc, char **argv) {
   const char *folder = getenv(SL__SIMULATION_FOLDER);
   sl__options options;
   char named[128];
   int exit_code = 0;
+  if (folder) sl_temporary_guard(folder);
   sl_status status = sl__options_parse(&simulate, argc - 1, (const char **)argv + 1, &options);
   options.argc = argc, options.argv = (const char **)argv;
   if (status == SL_OK) {
@@ -48,7 +33,7 @@ int main(int argc, char **argv) {
     exit_code = sl__exit_code(status);
   }
   sl__options_free(&options);
-  if (folder) remove_folder(folder, 0);
+  if (folder) sl_temporary_remove(folder);
   fflush(NULL);
   if (sl_runtime_abandoned()) _exit(exit_code); /* SimGrid would report the threads that still wait */
   return exit_code;

@@ -58,7 +58,7 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
 sl_machine sl__simulated_machine(const sl__simulated *s) {
   sl_machine m = sl__machine_of(&s->machine, s->share.cpus * s->threads, s->share.gpus);
   sl_machine_kind *cpu = &m.kind[SL_KIND_CPU];
-  cpu->workers = s->share.cpus, cpu->flops *= s->threads;
+  cpu->workers = s->share.cpus, cpu->flops *= s->threads, cpu->half *= s->threads;
   cpu->bytes *= (double)s->threads * s->nodes / s->ranks; /* the ranks of a node share its memory's bandwidth */
   return m;
 }

@@ -14,6 +14,7 @@
 #include "runtime/exchange/leaves.h"
 #include "runtime/machine/policies.h"
 #include "runtime/machine/transfers.h"
+#include "runtime/numbers/statistics.h"
 #include "runtime/trace/idle.h"
 #include "runtime/trace/overlap.h"
 #include "tasks/bounds/bound.h"
@@ -136,10 +137,6 @@ static sl_status one_step(run *r, int64_t number) {
   return sl_program_run(r->program, &step);
 }
 
-static int ascending(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 /* The bound by the times that the machine gives each kind of task on each kind of worker, whether it ran there or not.
  * So the bound is the same for every policy. */
 static sl_status find_bound(run *r, const sl_timeline *t) {
@@ -223,8 +220,7 @@ static sl_status simulate(run *r) {
   r->to = last;
   r->moved = (double)sl_transfers_bytes() / (double)r->steps;
   SL_TRY(look_at_records(r));
-  qsort(r->seconds, (size_t)r->steps, sizeof *r->seconds, ascending);
-  r->median = r->seconds[r->steps / 2];
+  r->median = sl_median(r->seconds, (size_t)r->steps);
   r->flops = sl_program_flops(r->program) * r->job.ranks; /* ranks are alike */
   return SL_OK;
 }

@@ -9,6 +9,7 @@ enum { FAULTS = 1, LEAPS = 4 }; /* how often a run goes back to one checkpoint *
 
 /* Reads the newest checkpoint of step `most` or before; collective. SL_ENOTFOUND: there is none. */
 static sl_status restore(sl__trainer *r, int64_t most) {
+  if (most < 1) return sl_fail(SL_ENOTFOUND, "no checkpoint");
   if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
     sl_log(SL_LOG_WARNING, "%s", sl_error());
   SL_TRY(sl__trainer_read(r, r->folder, most));

@@ -65,6 +65,9 @@ sl_status sl__trainer_names_best(sl__trainer *r) {
 
 sl_status sl__trainer_forget_kept(sl__trainer *r) { return r->job.ranks.rank > 0 ? SL_OK : remove_kept(r, -1, -1); }
 
+/* Whether the best model waits to be written. */
+static int waits(const sl__trainer *r) { return r->unwritten.model && r->unwritten.step == r->best_step; }
+
 /* The step of the model in model.safetensors; -1: there is none, or it cannot be read. */
 static int64_t model_step(const sl__trainer *r) {
   sl__model_file *file;
@@ -78,8 +81,7 @@ static int64_t model_step(const sl__trainer *r) {
 static sl_status recover(sl__trainer *r, int *gone) {
   const char *model = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
   sl_status status = SL_OK;
-  const int waits = r->unwritten.model && r->unwritten.step == r->best_step;
-  if (r->best_step > 0 && !waits && model_step(r) != r->best_step) {
+  if (r->best_step > 0 && !waits(r) && model_step(r) != r->best_step) {
     char *path = kept_path(r, r->best_step);
     if (!path) return sl_no_memory("for a path");
     *gone = SL_CALL_OF_FILE("rename", model, rename(path, model)) != 0;
@@ -103,6 +105,7 @@ sl_status sl__trainer_recover_best(sl__trainer *r) {
   if (gone_any) r->best_step = 0;
   r->model_missing = r->job.step == r->total && (gone_any || (sl__trainer_validates(r) && r->best_step == 0));
   r->model_step = r->best_step;
+  if (waits(r) && (r->model_step = model_step(r)) < 0) r->model_step = 0;
   r->named_best = r->naming_best = r->best_step;
   r->naming_step = r->job.step;
   return SL_OK;

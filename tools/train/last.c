@@ -20,11 +20,10 @@ static sl_status write_checkpoint(sl__trainer *r) {
 sl_status sl__trainer_write_all(sl__trainer *r) {
   const sl_failure saved = sl_failure_keep(write_checkpoint(r));
   sl_status status = SL_OK;
-  for (int i = 0; r->dir && i < TRIES && (i == 0 || sl__trainer_of_disk(status)); i++) {
+  for (int i = 0; i < TRIES && (i == 0 || sl__trainer_of_disk(status)); i++) {
     if (i > 0) sl__trainer_pause(PAUSE_S);
     status = sl__trainer_write_now(r);
   }
-  status = sl__ranks_agree(&r->job.ranks, status);
   if (status == SL_OK) return sl_failure_again(&saved);
   return sl__trainer_of_disk(status) && saved.code != SL_OK ? sl_context(SL_EWRITE, "%s", saved.text)
          : sl__trainer_of_disk(status)                      ? SL_EWRITE

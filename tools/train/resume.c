@@ -14,18 +14,24 @@
 
 /* ---- the header ------------------------------------------------------------------------------------------------- */
 
+/* "overflows" only in fp16. */
 static json_t *sums_to_json(const sl__sums *s) {
-  return json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)s->steps, "loss", s->loss, "correct", s->correct,
-                   "count", s->count);
+  json_t *json = json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)s->steps, "loss", s->loss, "correct",
+                           s->correct, "count", s->count);
+  if (json && s->overflows > 0 && json_object_set_new(json, "overflows", json_integer(s->overflows)) != 0) {
+    json_decref(json);
+    return NULL;
+  }
+  return json;
 }
 
 static int sums_from_json(const json_t *json, sl__sums *s) {
-  json_int_t steps;
-  if (json_unpack((json_t *)json, "{s:I, s:F, s:F, s:F}", "steps", &steps, "loss", &s->loss, "correct", &s->correct,
-                  "count", &s->count) != 0 ||
-      steps < 0)
+  json_int_t steps, overflows = 0;
+  if (json_unpack((json_t *)json, "{s:I, s:F, s:F, s:F, s?I}", "steps", &steps, "loss", &s->loss, "correct",
+                  &s->correct, "count", &s->count, "overflows", &overflows) != 0 ||
+      steps < 0 || overflows < 0)
     return 0;
-  s->steps = steps;
+  s->steps = steps, s->overflows = overflows;
   return 1;
 }
 
@@ -37,6 +43,26 @@ static int spikes_to_json(const sl__progress *p, json_t *progress) {
     fine = json_array_append_new(skipped, json_integer((json_int_t)p->skipped[i])) == 0;
   fine = json_object_set_new(progress, "losses", losses) == 0 && fine;
   return json_object_set_new(progress, "skipped", skipped) == 0 && fine;
+}
+
+/* The last validation may have reached the bound of --until and not be the best. */
+static int validation_to_json(const sl__score *score, json_t *progress) {
+  if (score->samples == 0) return 1;
+  return json_object_set_new(progress, "validation",
+                             json_pack("{s:f, s:f, s:I}", "accuracy", score->accuracy, "loss", score->loss, "samples",
+                                       (json_int_t)score->samples)) == 0;
+}
+
+static int validation_from_json(const json_t *json, sl__score *score) {
+  json_int_t samples;
+  json_t *validation = json_object_get(json, "validation");
+  if (!validation) return 1;
+  if (json_unpack(validation, "{s:F, s:F, s:I}", "accuracy", &score->accuracy, "loss", &score->loss, "samples",
+                  &samples) != 0 ||
+      samples < 1)
+    return 0;
+  score->samples = samples;
+  return 1;
 }
 
 /* Runs without --on-spike have neither field. */
@@ -61,7 +87,7 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, co
                 (json_int_t)(p->step * facts->plan.batch), "data", digest, "best_step", (json_int_t)p->best_step,
                 "best_accuracy", p->best.accuracy, "best_loss", p->best.loss, "best_samples",
                 (json_int_t)p->best.samples, "metrics", sums_to_json(&p->metrics), "shown", sums_to_json(&p->shown));
-  if (progress && ((p->spikes && !spikes_to_json(p, progress)) ||
+  if (progress && (!validation_to_json(&p->validation, progress) || (p->spikes && !spikes_to_json(p, progress)) ||
                    (p->fast[0] && json_object_set_new(progress, "fast", json_string(p->fast)) != 0))) {
     json_decref(progress);
     progress = NULL;
@@ -88,7 +114,7 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
                   "best_samples", &best_samples, "metrics", &metrics, "shown", &shown) == 0 &&
       step >= 0 && !__builtin_mul_overflow(step, plan->batch, &at) && cursor == at && best_step >= 0 &&
       best_step <= step && best_samples >= 0 && sums_from_json(metrics, &p->metrics) &&
-      sums_from_json(shown, &p->shown) && spikes_from_json(json, p);
+      sums_from_json(shown, &p->shown) && validation_from_json(json, &p->validation) && spikes_from_json(json, p);
   if (fine) {
     p->data = strtoull(digest, NULL, 16);
     const char *fast = json_string_value(json_object_get(json, "fast"));
@@ -208,6 +234,19 @@ out:
 
 sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(run, NULL, NULL, file); }
 
+sl_status sl__newest_step(const char *run, int64_t *step) {
+  char *folder;
+  int64_t *steps;
+  int n;
+  *step = 0;
+  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
+    return sl_no_memory("for a path");
+  const sl_status status = sl_checkpoint_newest(folder, &steps, &n);
+  if (n > 0) *step = steps[0];
+  free(steps), free(folder);
+  return status;
+}
+
 /* Refuses runs of older versions, which kept one state file; otherwise they would silently start over. */
 static sl_status check_older(const char *run) {
   char *path;
@@ -252,6 +291,18 @@ sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model
   return status;
 }
 
+/* Whether the store has velocities of --sync diloco and the checkpoint has none: the run began without that option. */
+static int lacks_outer(const sl_store *store, const sl__model_file *file) {
+  int mine = 0;
+  for (int i = 0; i < sl_store_count(store); i++) {
+    const char *name = sl_store_at(store, i)->name, *end = strrchr(name, '.');
+    if (!end || strcmp(end, ".outer") != 0) continue;
+    if (sl__model_has(file, name)) return 0;
+    mine = 1;
+  }
+  return mine;
+}
+
 /* Another precision may have state that the checkpoint lacks: the loss scale of fp16, which begins anew. */
 static sl_status read_checkpoint(const sl__resume_options *o, const sl__model_file *file, int64_t step) {
   const sl_precision mine = o->facts->training.precision, theirs = sl__model_facts_of(file)->training.precision;
@@ -259,7 +310,10 @@ static sl_status read_checkpoint(const sl__resume_options *o, const sl__model_fi
     sl_log(SL_LOG_WARNING,
            "the training goes on in %s; up to step %lld it was in %s, so its bits are those of neither precision alone",
            sl_precision_names[mine], (long long)step, sl_precision_names[theirs]);
-  return sl__model_read(file, o->store, NULL, mine != theirs);
+  const int outer = lacks_outer(o->store, file);
+  if (outer)
+    sl_log(SL_LOG_WARNING, "--sync diloco: %s has no outer velocities, which begin at 0", sl__model_path(file));
+  return sl__model_read(file, o->store, NULL, mine != theirs || outer);
 }
 
 sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {

@@ -10,7 +10,7 @@
 
 /* Sums over some steps, for the lines of metrics. */
 typedef struct sl__sums {
-  int64_t steps;
+  int64_t steps, overflows;
   double loss, correct, count;
 } sl__sums;
 
@@ -19,6 +19,7 @@ enum { SL__SKIPPED = 64 };
 typedef struct sl__progress {
   int64_t step, best_step; /* best_step 0: no model kept yet */
   sl__score best;          /* of that model: accuracy, loss and samples */
+  sl__score validation;    /* the last one, likewise; samples 0: none yet */
   uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
   char fast[256];          /* name of rank 0's GPU if fast kernels computed; "": exact kernels */
   sl__sums metrics, shown; /* since the last line of metrics; from the last printed line to that line */
@@ -50,6 +51,8 @@ sl_status sl__resume(const sl__resume_options *options, sl__progress *progress);
 /* Collective: after rank 0 has read the file into its tensors of the store, gives the other ranks theirs. graph: only
  * the tensors of this graph; NULL: all. file: NULL on other ranks. */
 sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph);
+/* The step of the newest checkpoint in a run directory, whole or not; 0: there is none. */
+sl_status sl__newest_step(const char *run, int64_t *step);
 /* Opens the newest whole checkpoint of a run; *file NULL: there is none. */
 sl_status sl__open_newest(const char *run, sl__model_file **file);
 

@@ -7,12 +7,17 @@
 #include "tools/watch/heartbeat.h"
 
 static void take_sums(sl__interval *i, const sl__sums *sums) {
-  *i = (sl__interval){
-      .steps = sums->steps, .before = sums->steps, .loss = sums->loss, .correct = sums->correct, .count = sums->count};
+  *i = (sl__interval){.steps = sums->steps,
+                      .before = sums->steps,
+                      .loss = sums->loss,
+                      .correct = sums->correct,
+                      .count = sums->count,
+                      .overflows = sums->overflows};
 }
 
 static sl__sums sums_of(const sl__interval *i) {
-  return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
+  return (sl__sums){
+      .steps = i->steps, .overflows = i->overflows, .loss = i->loss, .correct = i->correct, .count = i->count};
 }
 
 /* Warns if the GPU is of another kind: fast kernels repeat their bits only on the same kind. */
@@ -20,11 +25,10 @@ static void warn_of_gpu(const sl__trainer *r, const char *before) {
   char here[256];
   sl__job_fast_gpu(&r->job, here, sizeof here);
   if (before[0] && here[0] && strcmp(before, here) != 0)
-    sl_log(
-        SL_LOG_WARNING,
-        "fast GPU kernels: the checkpoint was made on %s, and this is %s: the bits will not be those of a run that "
-        "nobody interrupted",
-        before, here);
+    sl_log(SL_LOG_WARNING,
+           "fast GPU kernels: the checkpoint was made on %s, and this is %s: the bits will not be those of a run that "
+           "nobody interrupted",
+           before, here);
 }
 
 sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
@@ -41,6 +45,7 @@ sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
   sl__sync_restart(&r->job.sync, p.step);
   r->best_step = p.best_step;
   r->best = p.best;
+  r->validation = p.validation;
   take_sums(&r->now, &p.metrics);
   take_sums(&r->line, &p.shown);
   r->losses = p.losses;
@@ -51,6 +56,8 @@ sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
 }
 
 sl_status sl__trainer_resume(sl__trainer *r) {
+  const sl_status status = r->job.ranks.rank == 0 ? sl__newest_step(r->o->out, &r->newest) : SL_OK;
+  SL_TRY(sl__ranks_agree(&r->job.ranks, status));
   SL_TRY(sl__trainer_read(r, r->o->out, 0));
   r->first = r->job.step;
   if (r->first > r->total)
@@ -61,6 +68,13 @@ sl_status sl__trainer_resume(sl__trainer *r) {
   return SL_OK;
 }
 
+sl_status sl__trainer_catch_up(sl__trainer *r) {
+  int64_t newest = 0;
+  const sl_status status = r->dir ? sl__newest_step(r->o->out, &newest) : SL_OK;
+  SL_TRY(sl__ranks_agree(&r->job.ranks, status));
+  return sl__ranks_sum(&r->job.ranks, newest > r->newest) > 0 ? sl__trainer_resume(r) : SL_OK;
+}
+
 sl_status sl__trainer_save(sl__trainer *r) {
   sl__progress p = {.step = r->job.step,
                     .spikes = strcmp(r->o->on_spike, "ignore") != 0,
@@ -68,6 +82,7 @@ sl_status sl__trainer_save(sl__trainer *r) {
                     .n_skipped = r->n_skipped,
                     .best_step = r->best_step,
                     .best = r->best,
+                    .validation = r->validation,
                     .data = r->job.data.digest,
                     .metrics = sums_of(&r->now),
                     .shown = sums_of(&r->line)};

@@ -48,12 +48,13 @@ typedef struct sl__trainer {
   sl__checkpoints *checkpoints;
   sl_rate rate;
   sl__until until;
+  int64_t newest;       /* rank 0: with --resume, the newest checkpoint's step before one was read */
   int64_t first, total; /* steps before this start; steps in all */
   int stepped;          /* this start has ended a step; stays 1 when the run goes back to a checkpoint */
   int64_t eval_every, log_every;
   int64_t began;          /* ns */
   sl__interval now, line; /* sums since the last line of metrics; sums since the last printed line */
-  sl__score validation;   /* of this step, if validated */
+  sl__score validation;   /* the last one; samples 0: none yet */
   sl__score best;
   int64_t best_step;                /* 0: none yet */
   int64_t model_step;               /* rank 0: of the model in model.safetensors; 0: none that a checkpoint may name */
@@ -114,9 +115,9 @@ sl_status sl__trainer_keep_timeline(sl__trainer *run, sl_status status);
 /* unwritten.c. The next three functions succeed on a write error and queue the data for a retry. Appends a line of
  * metrics. */
 sl_status sl__trainer_append(sl__trainer *run, const json_t *line);
-/* Writes the parameters of this step to model.safetensors, on rank 0. */
+/* Writes the parameters of this step to model.safetensors, on rank 0; collective. */
 sl_status sl__trainer_save_model(sl__trainer *run);
-/* Tries to write the queued data. */
+/* Both collective. Tries to write the queued data. */
 sl_status sl__trainer_write_waiting(sl__trainer *run);
 sl_status sl__trainer_write_now(sl__trainer *run); /* the same, but fails if it cannot be written */
 int sl__trainer_of_disk(sl_status status);         /* whether a failure is of the disk, and not of the program */
@@ -129,6 +130,9 @@ void sl__trainer_free_unwritten(sl__trainer *run);
 
 /* saving.c. Reads the newest checkpoint before the directory is opened, so that a wrong plan changes nothing. */
 sl_status sl__trainer_resume(sl__trainer *run);
+/* Collective, once the directory is locked: reads again if the run that held the lock has written a newer checkpoint
+ * since. */
+sl_status sl__trainer_catch_up(sl__trainer *run);
 /* Collective. The same for a checkpoint of step `most` or before (0: any) of the run in this folder; sets job.step to 0
  * if there is none. */
 sl_status sl__trainer_read(sl__trainer *run, const char *folder, int64_t most);

@@ -91,25 +91,36 @@ static sl_status save_model(sl__trainer *r) {
   return SL_OK;
 }
 
+/* The ranks wait here for rank 0: in an exchange of the next step, a long write would look like a stall. */
+static sl_status on_rank_0(sl__trainer *r, sl_status (*write)(sl__trainer *r)) {
+  sl_activity_begin(SL_WORKS_LONG, "the run directory");
+  const sl_status status = sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? write(r) : SL_OK);
+  sl_activity_end();
+  return status;
+}
+
 sl_status sl__trainer_save_model(sl__trainer *r) {
   SL_TRY(sl__ranks_collect(&r->job.ranks, r->job.store, r->job.evaluator.network.graph));
-  const sl_status status = r->job.ranks.rank == 0 ? save_model(r) : SL_OK;
+  const sl_status status = on_rank_0(r, save_model);
   sl__ranks_forget(&r->job.ranks, r->job.store, r->job.evaluator.network.graph);
   return status;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-sl_status sl__trainer_write_waiting(sl__trainer *r) {
-  if (!r->dir) return SL_OK;
+static sl_status write_waiting(sl__trainer *r) {
   const sl_status status = write_model(r);
   return tell_metrics(r, sl__rundir_sync_metrics(r->dir)) != SL_OK || sl__trainer_of_disk(status) ? SL_OK : status;
 }
 
-sl_status sl__trainer_write_now(sl__trainer *r) {
+sl_status sl__trainer_write_waiting(sl__trainer *r) { return on_rank_0(r, write_waiting); }
+
+static sl_status write_now(sl__trainer *r) {
   const sl_failure model = sl_failure_keep(write_model(r));
   return sl_failure_first(&model, sl__rundir_sync_metrics(r->dir));
 }
+
+sl_status sl__trainer_write_now(sl__trainer *r) { return on_rank_0(r, write_now); }
 
 void sl__trainer_forget_unwritten(sl__trainer *r) {
   if (r->unwritten.model && r->unwritten.step != r->best_step) drop_model(r);

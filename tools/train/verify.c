@@ -117,7 +117,7 @@ sl_status sl__trainer_verify(sl__trainer *r) {
    * for both. Signed numbers, because MPICH 4.0 takes MPI_UINT64_T as signed in MPI_MAX. */
   for (int i = 0; i < n; i++) most[i] = mine[i], most[n + i] = mine[i] ? INT64_MAX - mine[i] : 0;
   SL_TRY_OUT(sl_comm_status(MPI_Allreduce(MPI_IN_PLACE, most, 2 * n, MPI_INT64_T, MPI_MAX, comm), "MPI_Allreduce"));
-  for (int i = 0; i < n; i++) found |= most[i] + most[n + i] != (most[i] ? INT64_MAX : 0);
+  for (int i = 0; i < n; i++) found |= most[n + i] != (most[i] ? INT64_MAX - most[i] : 0);
   if (!found) goto out;
   all = calloc((size_t)ranks * (size_t)n, sizeof *all);
   SL_TRY_OUT(sl__ranks_agree(&r->job.ranks, all ? SL_OK : sl_no_memory("to compare the ranks")));

@@ -5,6 +5,7 @@
  * after the patience of other stalls, and ends the job only if nothing moves in it for as long as a disk may take. */
 #include "tools/watch/watch.h"
 
+#include <math.h>
 #include <mpi.h>
 #include <poll.h>
 #include <pthread.h>
@@ -37,6 +38,7 @@ enum {
   COLLECT_S = 5,    /* longest time for the stall file: its disk may be what hangs */
   KEEPS_MS = 10000, /* how long a connection to mpiexec is kept: ranks that have not exited by then are killed */
   HOLD_S = 10,      /* how long a rank leaves it to another rank to end the job */
+  USUAL_S = 60,     /* the patience of commands without --stall-timeout */
   DISK_S = 600,     /* least default for a call on a file; a cold tape or a full array may take minutes */
   NEWS_S = 2,       /* age up to which news of a slow disk are passed on: two reports */
   SILENT_S = 3      /* a rank is not called silent sooner: it reports once a second */
@@ -85,7 +87,7 @@ static struct watch {
   double began;          /* when the thread began to look around */
   double hold, asked;    /* until when this rank does not end the job; when it last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
-  const char *option;    /* the option that says how long to wait */
+  const char *option;    /* the option that says how long to wait; NULL: the command has none */
   atomic_int said;
   sl_activity_call warned;   /* the call of the last warning; seconds 0: it has returned */
   int warned_of_wait;        /* that warning says that the job waits for the call */
@@ -203,8 +205,9 @@ static void say(const char *file) {
     if (*file) fprintf(stderr, "starling: the stacks of all ranks are in %s\n", file);
     return;
   }
-  fprintf(stderr, "%s; %s says how long to wait%s%s\n", w.message, w.option,
-          *file ? "; the stacks of all ranks are in " : "", file);
+  char how[64] = "";
+  if (w.option) snprintf(how, sizeof how, "; %s says how long to wait", w.option);
+  fprintf(stderr, "%s%s%s%s\n", w.message, how, *file ? "; the stacks of all ranks are in " : "", file);
   fflush(stderr);
 }
 
@@ -673,7 +676,9 @@ static void *run(void *arg) {
 
 sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) {
   if (w.ranks > 0 || patience <= 0) return SL_OK;
-  w.ranks = sl_runtime_promised_ranks(), w.rank = rank, w.patience = patience;
+  w.ranks = sl_runtime_promised_ranks(), w.rank = rank;
+  if (isnan(patience) && w.ranks > 1) patience = USUAL_S, w.option = NULL;
+  w.patience = patience;
   if (w.ranks < 1) w.ranks = 1, w.rank = 0;
   w.disk = disk > 0 ? disk : MORE_PATIENCE * patience > DISK_S ? MORE_PATIENCE * patience : DISK_S;
   if (w.disk < patience) w.disk = patience;

@@ -233,6 +233,26 @@ static void gaps_are_refused(void **state) {
   assert_fails(SL_EFORMAT, "do not make up tensor large.weight: row 500", open_step(folder, 1));
 }
 
+/* A checkpoint is written, too, if an older one cannot be removed, now or by the next writer. */
+static void an_older_one_stays(void **state) {
+  const char *folder = scratch_path(*state, "checkpoints"), *blocked = scratch_path(folder, "step-00000001/part-x");
+  sl_checkpoint_writer *w;
+  int64_t step = -1;
+  assert_ok(create(folder, 1, 0, &w));
+  assert_ok(write_step(w, 1));
+  assert_int_equal(mkdir(blocked, 0777), 0); /* a folder where a part would be */
+  assert_ok(write_step(w, 2));
+  assert_int_equal(sl_checkpoint_written(w), 2);
+  assert_ok(write_step(w, 3));
+  sl_checkpoint_writer_destroy(w);
+  assert_int_equal(newest(folder, &step), 1);
+  assert_int_equal(step, 3);
+  assert_ok(create(folder, 1, 3, &w));
+  assert_ok(write_step(w, 4));
+  sl_checkpoint_writer_destroy(w);
+  assert_true(holds(folder, 4));
+}
+
 static void full_disk(void **state) {
   const char *disk = scratch_path(*state, "disk"), *folder = scratch_path(*state, "disk/checkpoints");
   sl_checkpoint_writer *w;
@@ -242,7 +262,7 @@ static void full_disk(void **state) {
   assert_ok(create(folder, 3, 0, &w));
   assert_ok(write_step(w, 1));
   assert_ok(write_step(w, 2));
-  assert_fails(SL_EWRITE, "/.step-00000003.partial: it takes 0.2 MB, and 0.1 MB are left; free some space",
+  assert_fails(SL_EWRITE, "disk/checkpoints: it takes 0.2 MB, and 0.1 MB are left; free some space",
                write_step(w, 3));
   assert_ok(sl_checkpoint_poll(w)); /* reported once */
   assert_int_equal(newest(folder, &step), 2);
@@ -430,6 +450,6 @@ int main(int argc, char **argv) {
       CASE(written_and_read),  CASE(ends_what_it_began), CASE(leftovers_go_and_later_steps_are_put_aside),
       CASE(damage_is_refused), CASE(gaps_are_refused),   cmocka_unit_test(shares),
       CASE(three_ranks),       CASE(eight_ranks),        CASE(memory_runs_out),
-      CASE(full_disk)};
+      CASE(full_disk),         CASE(an_older_one_stays)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
