@@ -61,6 +61,13 @@ check 'state twice the memory: the predicted peak within 5%' close planned
 check "with cuBLAS's work space: the predicted peak within 5%" close fast
 check 'which counts' within "$(number_of gpu_memory_bytes fits)" "$(number_of gpu_memory_bytes fast)" 0.8
 
+# With --offload, what leaves the GPU's memory is in files.
+mkdir disk
+# shellcheck disable=SC2086
+"$starling" bench mlp $size --steps 10 --no-measure --quiet --json --gpu-memory 4 --offload "disk:$PWD/disk" >filed 2>err
+check 'state twice the memory, with files: the same bits' test -n "$(state filed)" -a "$(state filed)" = "$(state fits)"
+check 'the copied bytes are as planned' within "$(number_of moved_bytes filed)" "$(number_of planned_moved_bytes filed)" 1.15
+
 # Ranks that share a GPU divide its memory: half of it would hold the data of one rank, a quarter does not.
 if [ -x "$MPIEXEC" ]; then
   for memory in 24 12; do
