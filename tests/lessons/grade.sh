@@ -38,9 +38,9 @@ hand_in "$(printf 'm\374ller\033[31m')"
 ln -s right "$all/linked"
 ln -s "$lesson/$file" "$all/linked.c"
 mkfifo "$all/pipe"
-mkdir many
-(cd many && seq 4097 | xargs touch)
-expect 'a folder with more submissions than grade takes' 2 'many has more than 4096 entries: divide them' grade 7 many
+mkdir crowd
+(cd crowd && seq 4097 | xargs touch)
+expect 'a folder with more submissions than grade takes' 2 'crowd has more than 4096 entries: divide them' grade 7 crowd
 run grade 7 "$all" --quiet --out table.csv
 protected=yes unprotected=''
 if grep -q 'submissions cannot be shut in a sandbox here' "$work/err"; then # and so it must say
