@@ -74,7 +74,8 @@ if [ -x "$MPIEXEC" ]; then
 else skip 'calibrate refuses two ranks: no MPI launcher'; fi
 # The file of times is damaged: what reads it says so, and calibrate, which the message names, mends it.
 times=$(find "$STARPU_HOME" -name '*-times.json' | grep -vE '/(lab|hut|shed)-')
-sed -i 's/"footprint": /&-/' "$times"
+# shellcheck disable=SC2086 # words
+sed -i 's/"footprint": */&-/' $times
 # shellcheck disable=SC2086
 expect 'damaged times' 0 "is damaged; 'starling calibrate' measures anew" bench mlp $small --steps 1 --no-measure
 # shellcheck disable=SC2086

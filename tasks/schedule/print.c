@@ -6,6 +6,8 @@
 
 #include "tasks/graph/storage.h"
 
+enum { OUTPUT = SL_SHAPE_TEXT + 16 }; /* room for a shape and a dtype */
+
 static const char *const phase_names[SL_PHASE_COUNT] = {"forward", "backward", "update"};
 void sl_node_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
   size_t used = 0;
@@ -106,26 +108,32 @@ static totals add_up(const sl_picture *p) {
 
 /* ---- table ------------------------------------------------------------------------------------------------------ */
 
-static void print_row(FILE *file, const char *phase, const char *layer, const char *op, const sl_shape *shape,
-                      int tasks, sl_cost cost, double seconds) {
-  char text[SL_SHAPE_TEXT];
-  fprintf(file, "%-8s  %-20s  %-18s  %-20s %5d %10.3f %9.2f %9.1f\n", phase, layer, op,
-          sl_shape_text(shape, text, sizeof text), tasks, 1e-6 * cost.flops, 1e-6 * cost.bytes, 1e6 * seconds);
+/* "[8, 8, 16] bf16" */
+static const char *output_text(const sl_shape *shape, sl_dtype dtype, char *text, size_t n) {
+  char dims[SL_SHAPE_TEXT];
+  snprintf(text, n, "%s %s", sl_shape_text(shape, dims, sizeof dims), sl_dtype_name(dtype));
+  return text;
+}
+
+static void print_row(FILE *file, const char *phase, const char *layer, const char *op, const char *output, int tasks,
+                      sl_cost cost, double seconds) {
+  fprintf(file, "%-8s  %-20s  %-18s  %-20s %5d %10.3f %9.2f %9.1f\n", phase, layer, op, output, tasks,
+          1e-6 * cost.flops, 1e-6 * cost.bytes, 1e6 * seconds);
 }
 
 static void print_tasks(const sl_picture *p, FILE *file) {
   for (int i = 0; i < p->step->n_nodes; i++) {
     const sl_node *node = p->step->node[i];
-    const sl_shape none = {0};
-    char layer[96];
+    const sl_value_info *out = node->n_out ? p->step->value[node->out[0]] : NULL;
+    char layer[96], output[OUTPUT] = "";
     int n = snprintf(layer, sizeof layer, "%s", node->name);
     if (node->shard >= 0)
       n += snprintf(layer + n, sizeof layer - (size_t)n, " s%d", node->shard);
     else if (node->leaf >= 0)
       n += snprintf(layer + n, sizeof layer - (size_t)n, " l%d", node->leaf);
     if (node->block >= 0) snprintf(layer + n, sizeof layer - (size_t)n, " b%d", node->block);
-    print_row(file, sl_phase_name(node->phase), layer, node->op->name,
-              node->n_out ? &p->step->value[node->out[0]]->shape : &none, 1, p->schedule->cost[i],
+    if (out) output_text(&out->shape, out->dtype, output, sizeof output);
+    print_row(file, sl_phase_name(node->phase), layer, node->op->name, output, 1, p->schedule->cost[i],
               p->schedule->seconds[i]);
   }
 }
@@ -181,7 +189,9 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
   if (p->tasks) print_tasks(p, file);
   for (int i = 0; i < groups->n && !p->tasks; i++) {
     const sl_group *g = &groups->group[i];
-    print_row(file, sl_phase_name(g->phase), g->layer, g->op->name, &g->shape, g->tasks, g->cost, g->seconds);
+    char output[OUTPUT];
+    print_row(file, sl_phase_name(g->phase), g->layer, g->op->name,
+              output_text(&g->shape, g->dtype, output, sizeof output), g->tasks, g->cost, g->seconds);
   }
   fprintf(file, "%-8s  %-20s  %-18s  %-20s %5d %10.3f %9.2f %9.1f\n\n", "all", "", "", "", p->step->n_nodes,
           1e-6 * t.cost.flops, 1e-6 * t.cost.bytes, 1e6 * t.seconds);
@@ -311,8 +321,8 @@ static sl_status dot_groups(const sl_picture *p, FILE *file) {
   char *drawn = calloc(n * n + 1, 1);
   for (int i = 0; i < groups->n; i++) {
     const sl_group *g = &groups->group[i];
-    char last[SL_SHAPE_TEXT + 64], shape[SL_SHAPE_TEXT];
-    snprintf(last, sizeof last, "%s, %d tasks", sl_shape_text(&g->shape, shape, sizeof shape), g->tasks);
+    char last[OUTPUT + 64], output[OUTPUT];
+    snprintf(last, sizeof last, "%s, %d tasks", output_text(&g->shape, g->dtype, output, sizeof output), g->tasks);
     put_dot_node(file, i, g->phase, g->layer, g->op->name, last);
   }
   for (int i = 0; drawn && i < p->step->n_nodes; i++) {
