@@ -207,4 +207,12 @@ expect 'a run killed after a checkpoint resumes' 0 'resumed after step' train --
 named=$(field best_step killed/summary.json)
 check 'the best model of the checkpoint exists' model_is killed "$named"
 
+
+# The bound of --until is met by a validation whose loss is not the best: a resumed run remembers it.
+awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) printf "%s", substr("the cat sat on a mat and ran ", int(20 * rand()) + 1, 3 + int(7 * rand())) }' >few.txt
+expect 'a run with --until' 0 '' train gpt2-nano --size layers=1,width=64,heads=2 --length 16 --data few.txt --batch 4 --val-fraction 0.3 --workers 1 --learning-rate 3e-3 --steps 150 --eval-every 5 --until accuracy=0.41 --quiet --out until
+last=$(number_of steps until/summary.json)
+check 'it ends early, after its best validation' test "$last" -lt 150 -a "$(number_of best_step until/summary.json)" -lt "$last"
+run train --resume --out until
+check 'resumed, it has nothing left to do' test "$code" = 0 -a "$(number_of steps until/summary.json)" = "$last"
 finish
