@@ -108,7 +108,7 @@ static totals add_up(const sl_picture *p) {
 
 /* ---- table ------------------------------------------------------------------------------------------------------ */
 
-/* "[8, 8, 16] bf16" */
+/* "[8, 8, 16] BF16" */
 static const char *output_text(const sl_shape *shape, sl_dtype dtype, char *text, size_t n) {
   char dims[SL_SHAPE_TEXT];
   snprintf(text, n, "%s %s", sl_shape_text(shape, dims, sizeof dims), sl_dtype_name(dtype));

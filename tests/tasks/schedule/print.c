@@ -107,9 +107,9 @@ static void table_and_drawing(void **state) {
   assert_ok(sl_groups_create(s.logical, s.step, s.schedule, &groups));
   char *table = printed(sl_print_table, &s.picture), *dot = printed(sl_print_dot, &s.picture);
   assert_int_equal(occurrences(table, "\n"), groups->n + 7);
-  assert_int_equal(occurrences(table, "] f32 "),
-                   groups->n - occurrences(table, "] i32 ") - occurrences(table, "] f64 "));
-  assert_true(occurrences(table, "] f32 ") > 3 && occurrences(dot, "] f32, ") > 3);
+  assert_int_equal(occurrences(table, "] F32 "),
+                   groups->n - occurrences(table, "] I32 ") - occurrences(table, "] F64 "));
+  assert_true(occurrences(table, "] F32 ") > 3 && occurrences(dot, "] F32, ") > 3);
   assert_int_equal(occurrences(dot, "label=") - 1, groups->n);
   assert_non_null(strstr(dot, "label=\"a \\\"toy\\\"\"")); /* quotes are escaped */
   s.picture.tasks = 1;
