@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws life-of-a-step.svg and scopes.svg, for docs/architecture.md.
+# Draws life-of-a-step.svg and scopes.svg, for docs/architecture.md, and meshes.svg, for docs/meshes.md.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -102,3 +102,54 @@ left='text-anchor="start"' small='font-size="11"'
   text 507 385 'The order of every sum is fixed by shard and leaf numbers. Which worker or rank computes a piece, and when, changes no bit.' '#444' "$small"
   echo '</svg>'
 } >"$here/scopes.svg"
+
+# ---- who holds what of a perceptron, by form of parallelism --------------------------------------------------------
+part() { # x, y, what: all, none, sum, or the half that is there: upper, lower, left, right
+  w=56 h=40
+  case $3 in
+  none) echo "<rect x=\"$1\" y=\"$2\" width=\"$w\" height=\"$h\" fill=\"none\" stroke=\"#bbb\" stroke-dasharray=\"4 3\"/>" && return ;;
+  sum) set -- "$1" "$2" 0 0 $w $h '#fde7cf' ;;
+  all) set -- "$1" "$2" 0 0 $w $h '#9cc3e6' ;;
+  upper) set -- "$1" "$2" 0 0 $w $((h / 2)) '#9cc3e6' ;;
+  lower) set -- "$1" "$2" 0 $((h / 2)) $w $((h / 2)) '#9cc3e6' ;;
+  left) set -- "$1" "$2" 0 0 $((w / 2)) $h '#9cc3e6' ;;
+  right) set -- "$1" "$2" $((w / 2)) 0 $((w / 2)) $h '#9cc3e6' ;;
+  esac
+  echo "<rect x=\"$(($1 + $3))\" y=\"$(($2 + $4))\" width=\"$5\" height=\"$6\" fill=\"$7\"/>"
+  echo "<rect x=\"$1\" y=\"$2\" width=\"$w\" height=\"$h\" fill=\"none\" stroke=\"#888\"/>"
+}
+{
+  open_svg 900 492 'Who holds what of a perceptron on two ranks'
+  column=0
+  for form in data 'ZeRO 1' 'ZeRO 3' pipeline tensor; do
+    x=$((150 + column * 150))
+    text $((x + 62)) 24 "$form" '#222' 'font-weight="bold"'
+    text $((x + 28)) 44 'rank 0' '#666' "$small"
+    text $((x + 96)) 44 'rank 1' '#666' "$small"
+    column=$((column + 1))
+  done
+  row=0
+  while read -r name what parts; do
+    y=$((54 + row * 54))
+    text 20 $((y + 18)) "$name" '#222' "$left font-weight=\"bold\""
+    text 20 $((y + 34)) "$(echo "$what" | tr _ ' ')" '#666' "$left $small"
+    column=0
+    for pair in $parts; do
+      x=$((150 + column * 150))
+      part $x $y "${pair%-*}"
+      part $((x + 68)) $y "${pair#*-}"
+      column=$((column + 1))
+    done
+    row=$((row + 1))
+  done <<'END'
+x samples upper-lower upper-lower upper-lower all-none all-all
+W1 parameters all-all all-all all-none all-none left-right
+h activations upper-lower upper-lower upper-lower all-all left-right
+W2 parameters all-all all-all none-all none-all upper-lower
+y outputs upper-lower upper-lower upper-lower none-all all-all
+dW1 its_own_samples sum-sum sum-sum sum-sum all-none left-right
+dW1 of_all_samples all-all all-none all-none all-none left-right
+S1 optimizer_state all-all all-none all-none all-none left-right
+END
+  echo '</svg>'
+} >"$here/meshes.svg"
