@@ -99,10 +99,21 @@ static sl_status set_named(const sl_setting *s, const char *where, int *field, c
   return no_such(s, where, text);
 }
 
+/* 300000000000, which may be written as 3e11. */
+static long long whole_number(const char *text, char **end) {
+  const long long value = strtoll(text, end, 10);
+  if (!strchr("eE.", **end) || !**end) return value;
+  char *rest;
+  const double number = strtod(text, &rest);
+  if (number != floor(number) || fabs(number) > 9e15) return value; /* beyond that not every whole number is a double */
+  *end = rest;
+  return (long long)number;
+}
+
 static sl_status set_integer(const sl_setting *s, const char *where, int64_t *field, const char *text) {
   char *end;
   errno = 0;
-  const long long value = strtoll(text, &end, 10);
+  const long long value = whole_number(text, &end);
   if (!*text || *end) return sl_fail(SL_EINVAL, "%s%s: '%s' is not a whole number", where, s->option, text);
   if (errno || (double)value < s->least || (double)value > s->most)
     return sl_fail(SL_EINVAL, "%s%s: %s is out of range, from %.0f to %.0f", where, s->option, text, s->least, s->most);

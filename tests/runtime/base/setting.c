@@ -60,6 +60,8 @@ static void from_text_and_back(void **state) {
     assert_string_equal(sl_setting_text(&rows[i], &t, text), good[i]);
   }
   assert_int_equal(t.integer, 7);
+  assert_ok(sl_setting_set(&rows[2], &t, "--", "0.5e1"));
+  assert_int_equal(t.integer, 5);
   assert_true(t.real == 0.30000000000000004);
   assert_int_equal(t.named, GREEN);
   release(&t);
@@ -76,6 +78,10 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state) {
     assert_string_equal(sl_setting_text(&rows[i], &t, text), good[i]);
   }
   assert_fails(SL_EINVAL, "not a whole number", sl_setting_set(&rows[2], &t, "--", "1.5"));
+  static const char *const halves[] = {"1e", "e1", "1e-1", ".5", "1e400", "3e0x"};
+  for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+    assert_fails(SL_EINVAL, "not a whole number", sl_setting_set(&rows[2], &t, "--", halves[i]));
+  assert_fails(SL_EINVAL, "out of range", sl_setting_set(&rows[2], &t, "--", "3e11"));
   assert_fails(SL_EINVAL, "out of range", sl_setting_set(&rows[2], &t, "--", "99999999999999999999"));
   assert_fails(SL_EINVAL, "out of range, from 0 to 1", sl_setting_set(&rows[3], &t, "--", "1.5"));
   assert_fails(SL_EINVAL, "not a number", sl_setting_set(&rows[3], &t, "--", "nan"));
