@@ -21,7 +21,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 jobs=${JOBS:-2} more=${SECONDS_MORE:-60}
-export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-mpiexec}" TIMEOUT=timeout
+export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-$(command -v mpiexec)}" TIMEOUT=timeout
 unset top_srcdir top_builddir STARLING
 mkdir "$work/home" "$work/mutant" "$work/seconds"
 
