@@ -56,7 +56,7 @@ tree() { # number: a copy of the sources, configured and built
     cuda=--with-cuda=$PWD/cuda
   fi
   # shellcheck disable=SC2086 # words
-  ../configure -q $cuda CC="$compiler" CFLAGS='-O1 -g0' NVCCFLAGS=-O1 >configure.log 2>&1 &&
+  ../configure -q $cuda CC="$compiler" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
     make -s -j"$jobs" libstarling.a $loaded >make.log 2>&1
 }
 
