@@ -94,9 +94,9 @@ check 'their metrics are missing, those of the others are there' test "$(losses 
 expect 'again' 0 '^test' $odd --on-spike rollback --out again
 same '--on-spike rollback' r again
 # shellcheck disable=SC2086
-expect 'every checkpoint is too young to go back to' 65 'there is no checkpoint before it to go back to' $odd --checkpoint-every $((step - 1)) --keep 1 --on-spike rollback --out young
+expect 'a leap at step 2: there is nothing to go back to' 65 'there is no checkpoint before it to go back to' $odd --learning-rate 1e30 --optimizer sgd --clip 0 --checkpoint-every 1 --on-spike rollback --out first
 # shellcheck disable=SC2086
-expect 'a leap at step 2: likewise' 65 'there is no checkpoint before it to go back to' $odd --learning-rate 1e30 --optimizer sgd --clip 0 --checkpoint-every 1 --on-spike rollback --out first
+expect 'every checkpoint is too young to go back to' 65 'there is no checkpoint before it to go back to' $odd --checkpoint-every $((step - 1)) --keep 1 --on-spike rollback --out young
 check 'the checkpoint stays' test -e "young/checkpoints/$(printf 'step-%08d' $((step - 1)))/checkpoint.json"
 check 'and so do metrics, and a heartbeat with the exit code' sh -c 'test -s young/metrics.jsonl && grep -q "\"exit_code\": 65" young/heartbeat.json'
 # shellcheck disable=SC2086

@@ -39,7 +39,8 @@ static sl_status explain(const sl__planning *s, const sl__candidate *from, int n
                          char **why) {
   char text[32], mend[96] = "give a larger --batch";
   if (s->o->leaves > 0)
-    snprintf(mend, sizeof mend, "give a multiple of more nodes as --leaves (now %lld)", (long long)s->o->leaves);
+    snprintf(mend, sizeof mend, "give --leaves as a multiple of a larger number of nodes (now %lld)",
+             (long long)s->o->leaves);
   sl__meter_duration(seconds, text);
   const int n = no_work ? asprintf(why,
                                    "no number of nodes is enough: a batch of %lld samples has no work for more than %d "
