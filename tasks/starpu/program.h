@@ -90,6 +90,7 @@ void sl_program_allow(sl_program *program, unsigned kinds);
 int sl_program_running(const sl_program *program); /* a step is in flight */
 /* The progress of a step in words, for a thread that watches it: "step 12, after layer 'fc1' (linear)". */
 char *sl_program_position(const sl_program *program, char *text, size_t n);
+long long sl_program_step_number(const sl_program *program); /* of the step submitted last; 0: none yet */
 /* Bytes that this rank has sent to other nodes in all steps; 0 if the exchange does not count them. Call between steps.
  */
 uint64_t sl_program_sent(const sl_program *program);

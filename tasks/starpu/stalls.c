@@ -15,6 +15,8 @@ char *sl_program_position(const sl_program *p, char *text, size_t n) {
   return text;
 }
 
+long long sl_program_step_number(const sl_program *p) { return (long long)atomic_load(&p->number); }
+
 /* Names the two ends of a message: "pipeline stages 0 and 1", "tensor parts 0 and 1 of stage 2". */
 static const char *ends_of_message(const sl_program *p, int from, int to, char *text, size_t n) {
   const int tensor = p->placements->tensor, stage = from % p->stages / tensor;

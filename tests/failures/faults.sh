@@ -47,7 +47,12 @@ whole() { # command
     *) diff -r "base.$1" out.d >/dev/null ;;
   esac
 }
-left() { find . -name '.*.tmp' -o -name '.*.partial'; }
+# What is half-written and that no warning names: a fault may keep leftovers from being removed.
+left() {
+  find . -name '.*.tmp' -o -name '.*.partial' | while read -r path; do
+    grep -q "^starling: warning: the checkpoint of step [0-9]* stays: cannot remove .*$work/${path#./}[:/]" err || echo "$path"
+  done
+}
 # shellcheck disable=SC2046,SC2086 # arguments are several words, here and below
 {
   prepare train

@@ -93,7 +93,7 @@ static sl_status save_model(sl__trainer *r) {
 
 /* The ranks wait here for rank 0: in an exchange of the next step, a long write would look like a stall. */
 static sl_status on_rank_0(sl__trainer *r, sl_status (*write)(sl__trainer *r)) {
-  sl_activity_begin(SL_WORKS_LONG, "the run directory");
+  sl_activity_begin(SL_WORKS_LONG, "a write to the run directory");
   const sl_status status = sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? write(r) : SL_OK);
   sl_activity_end();
   return status;

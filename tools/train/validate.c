@@ -52,7 +52,7 @@ static sl_status read_best(sl__trainer *r) {
   const sl_graph *graph = r->job.evaluator.network.graph;
   sl__model_file *file = NULL;
   sl_status status = SL_OK;
-  sl_activity_begin(SL_WORKS_LONG, "the best model");
+  sl_activity_begin(SL_WORKS_LONG, "the reading of the best model");
   if (r->job.ranks.rank == 0) status = sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file);
   if (file) status = sl__model_read(file, r->job.store, graph, 0);
   sl_activity_end();

@@ -138,14 +138,26 @@ static int rank_waited_for(void) {
 }
 
 static void look_at_myself(void) {
-  sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
+  char doing[TEXT] = "";
+  const sl_activities a = sl_activity_read(doing, sizeof doing);
+  const int idle = a.waits + a.works + a.works_long == 0;
+  long long step = 0;
+  int steps = 0; /* a step is in flight, or the thread that trains does nothing that has a name */
   w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long;
   w.mine.waits_long = a.waits_long, w.mine.moves = a.moves;
   pthread_mutex_lock(&w.lock);
-  for (int i = 0; i < w.n; i++)
-    if ((i == 0 && a.waits + a.works + a.works_long == 0) || sl_program_running(w.program[i]))
-      sl_program_position(w.program[i], w.mine.place, sizeof w.mine.place);
+  for (int i = 0; i < w.n; i++) {
+    const long long number = sl_program_step_number(w.program[i]);
+    if (number > step) step = number;
+    if (!(i == 0 && idle) && !sl_program_running(w.program[i])) continue;
+    sl_program_position(w.program[i], w.mine.place, sizeof w.mine.place);
+    steps = 1;
+  }
   pthread_mutex_unlock(&w.lock);
+  if (!steps && step > 0 && *doing)
+    snprintf(w.mine.place, sizeof w.mine.place, "step %lld, %.*s", step, TEXT - 32, doing);
+  else if (!steps)
+    memcpy(w.mine.place, doing, sizeof doing);
   w.mine.behind = rank_waited_for();
   hear_word(w.rank, &w.mine);
 }
