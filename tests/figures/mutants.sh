@@ -21,9 +21,9 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 jobs=${JOBS:-2} more=${SECONDS_MORE:-60}
-export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-$(command -v mpiexec)}" TIMEOUT=timeout
+export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 MPIEXEC="${MPIEXEC:-$(command -v mpiexec)}" TIMEOUT=timeout
 unset top_srcdir top_builddir STARLING
-mkdir "$work/home" "$work/mutant" "$work/seconds"
+mkdir "$work/mutant" "$work/seconds"
 
 # One folder a mutant: file, test, what, mutated.
 ( cd "$top" && awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" -f tests/support/mutants.awk tests/figures/mutants/*.list ) || exit 1
@@ -72,8 +72,8 @@ run() { # a test's command, in the folder b
   set -- $1
   case $1 in *.sh) program="../$1" ;; *) program="./$1" ;; esac
   shift
-  mkdir -p tmp
-  TMPDIR=$PWD/tmp top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling LD_PRELOAD=$PWD/tests/support/give_way.so \
+  mkdir -p tmp/home # what StarPU measured in one test may change what another one sees
+  TMPDIR=$PWD/tmp STARPU_HOME=$PWD/tmp/home top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling LD_PRELOAD=$PWD/tests/support/give_way.so \
     timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null &
   local test=$! code
   until grep -q '^not ok [0-9]* -' run.log || ! kill -0 $test 2>/dev/null; do sleep 0.1; done
