@@ -6,9 +6,9 @@
 # `policies.sh gpu`: on one CPU worker and an emulated GPU that takes a tenth of its time (EMULATED_TIMED in
 # docs/how-to/emulated-gpus.md), on mlp, lenet, resnet8 and gpt2-nano, with REPETITIONS (5) of STEPS (5), then dmda
 # with other weights of time, copies and energy, on one network each: tables for docs/policies.md, in about 10 minutes
-# on two idle cores. The emulated kernels then only wait, so bits are not compared. The CPU worker uses the kernels of
-# the x86 baseline: with a slow core, task times are long compared with the emulator's own cost. NETWORKS, WEIGHTS:
-# patterns of those to take. STARLING: of a build for emulated GPUs.
+# on two idle cores with 3 repetitions of 3 steps. The emulated kernels then only wait, so bits are not compared. The
+# CPU worker uses the kernels of the x86 baseline: with a slow core, task times are long compared with the emulator's
+# own cost. NETWORKS, WEIGHTS: patterns of those to take. STARLING: of a build for emulated GPUs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 where=${1:-cpus}

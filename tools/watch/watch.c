@@ -142,7 +142,7 @@ static void look_at_myself(void) {
   const sl_activities a = sl_activity_read(doing, sizeof doing);
   const int idle = a.waits + a.works + a.works_long == 0;
   long long step = 0;
-  int steps = 0; /* a step is in flight, or the thread that trains does nothing that has a name */
+  int in_step = 0; /* the place is a position within a step: one is in flight, or no activity is known */
   w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long;
   w.mine.waits_long = a.waits_long, w.mine.moves = a.moves;
   pthread_mutex_lock(&w.lock);
@@ -151,12 +151,12 @@ static void look_at_myself(void) {
     if (number > step) step = number;
     if (!(i == 0 && idle) && !sl_program_running(w.program[i])) continue;
     sl_program_position(w.program[i], w.mine.place, sizeof w.mine.place);
-    steps = 1;
+    in_step = 1;
   }
   pthread_mutex_unlock(&w.lock);
-  if (!steps && step > 0 && *doing)
+  if (!in_step && step > 0 && *doing)
     snprintf(w.mine.place, sizeof w.mine.place, "step %lld, %.*s", step, TEXT - 32, doing);
-  else if (!steps)
+  else if (!in_step)
     memcpy(w.mine.place, doing, sizeof doing);
   w.mine.behind = rank_waited_for();
   hear_word(w.rank, &w.mine);
