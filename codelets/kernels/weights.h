@@ -125,6 +125,17 @@ static inline void sl_pack_group(sl_walk w, const sl_real *first, const sl_real 
  * A missing row counts as zeros. Columns from `columns` to `width` become zeros. */
 static inline void sl_pack_rows(sl_walk w, int64_t rows, int64_t columns, const sl_real *from, int64_t from_row,
                                 int64_t width, float *to, int64_t to_row) {
+#ifndef SL_STORE_BF16
+  if (columns == SL_PRODUCT_COLUMNS && width == columns) { /* without a loop over columns */
+    for (int64_t i = 0; i < rows; i++, from += from_row, to += to_row) {
+      __builtin_prefetch(from + 32 * from_row);
+      __builtin_prefetch(from + 32 * from_row + SL_PRODUCT_COLUMNS - 1);
+      const sl_vec a = sl_load(from), b = sl_load(from + SL_LANES);
+      sl_store(to, a), sl_store(to + SL_LANES, b);
+    }
+    return;
+  }
+#endif
   for (int64_t i = 0; i < rows; i += w.group, from += w.group * from_row, to += w.steps * to_row) {
     const sl_real *second = i + 1 < rows ? from + from_row : NULL;
     for (int64_t ahead = 0; ahead < w.group; ahead++) {
