@@ -75,6 +75,7 @@ static SL_FUNCTION float sl_add_flushed(float a, float b) { return sl_flush(sl_f
 #endif
 static SL_FUNCTION double sl_fmad(double a, double b, double c) { return __fma_rn(a, b, c); }
 static SL_FUNCTION float sl_select(bool mask, float a, float b) { return mask ? a : b; }
+static SL_FUNCTION float sl_zero_below(float limit, float x, float y) { return x < limit ? 0 : y; }
 static SL_FUNCTION float sl_abs(float x) { return __int_as_float(__float_as_int(x) & 0x7fffffff); }
 static SL_FUNCTION int32_t sl_bits(float x) { return __float_as_int(x); }
 static SL_FUNCTION float sl_of_bits(int32_t x) { return __int_as_float(x); }

@@ -34,7 +34,7 @@ static SL_FUNCTION sl_vec sl_exp_low(sl_vec x) {
   r = sl_fma(n, sl_splat(-0x1.0bfbe8p-15f), r);
   sl_vec p = SL_POLYNOMIAL(r, 0x1.6a2256p-10f, 0x1.123b02p-7f, 0x1.5558f8p-5f, 0x1.55549p-3f, 0x1.fffffcp-2f);
   sl_vec e = (1.0f + sl_fma(r * r, p, r)) * sl_of_bits(sl_shift(sl_bits(t), 23));
-  return sl_select(x < -87.0f, sl_splat(0), e);
+  return sl_zero_below(-87.0f, x, e);
 }
 
 /* erf(x) = x + x P(x^2) up to 1, sign(x) (1 - exp(Q(|x|))) beyond; 1 from 4.1 on. */

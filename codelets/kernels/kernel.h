@@ -107,21 +107,26 @@ static inline sl_vec sl_load_bf16(const sl_bf16 *p) {
 #endif
 }
 static inline void sl_store_f32(float *p, sl_vec v) { *(sl_vecu *)p = v; }
-static inline void sl_store_bf16(sl_bf16 *p, sl_vec v) {
+/* v rounded to bf16, in the upper half of each lane; the lower halves are undefined. */
+static inline sl_vec_bits sl_round_bf16(sl_vec v) {
   const sl_vec_bits u = (sl_vec_bits)v, rounded = u + 0x7fff + (u >> 16 & 1);
 #if defined SL_ISA_AVX512
   const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
-  const __m512i bits = _mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
-  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
+  return (sl_vec_bits)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
 #else
-  const sl_vec_bits nan = (sl_vec_bits)(v != v), bits = (rounded & ~nan) | ((u | 0x400000) & nan);
-#if defined SL_ISA_AVX2
-  const __m256i upper = (__m256i)(bits >> 16);
-  _mm_storeu_si128((__m128i *)(void *)p,
-                   _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)));
-#else
-  *(sl_vec_halfu *)(void *)p = __builtin_convertvector(bits >> 16, sl_vec_half);
+  const sl_vec_bits nan = (sl_vec_bits)(v != v);
+  return (rounded & ~nan) | ((u | 0x400000) & nan);
 #endif
+}
+static inline void sl_store_bf16(sl_bf16 *p, sl_vec v) {
+  const sl_vec_bits upper = sl_round_bf16(v) >> 16;
+#if defined SL_ISA_AVX512
+  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16((__m512i)upper));
+#elif defined SL_ISA_AVX2
+  _mm_storeu_si128((__m128i *)(void *)p, _mm_packus_epi32(_mm256_castsi256_si128((__m256i)upper),
+                                                          _mm256_extracti128_si256((__m256i)upper, 1)));
+#else
+  *(sl_vec_halfu *)(void *)p = __builtin_convertvector(upper, sl_vec_half);
 #endif
 }
 static inline float sl_get_f32(const float *p) { return *p; }

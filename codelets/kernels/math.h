@@ -15,6 +15,24 @@ typedef uint32_t sl_vecw __attribute__((vector_size(SL_LANES * 4)));
 static inline sl_vec sl_select(sl_veci mask, sl_vec a, sl_vec b) {
   return (sl_vec)((mask & (sl_veci)a) | (~mask & (sl_veci)b));
 }
+/* a where a > b, b elsewhere: b if one of them is NaN. */
+static inline sl_vec sl_larger(sl_vec a, sl_vec b) {
+#if defined SL_ISA_AVX512 /* GCC 12 selects by three instructions */
+  return (sl_vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined SL_ISA_AVX2
+  return (sl_vec)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return sl_select(a > b, a, b);
+#endif
+}
+/* 0 where x < limit, y elsewhere. */
+static inline sl_vec sl_zero_below(float limit, sl_vec x, sl_vec y) {
+#if defined SL_ISA_AVX512
+  return (sl_vec)_mm512_maskz_mov_ps(_mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_NLT_UQ), (__m512)y);
+#else
+  return sl_select(x < limit, sl_splat(0), y);
+#endif
+}
 static inline sl_vec sl_abs(sl_vec x) { return (sl_vec)((sl_veci)x & 0x7fffffff); }
 
 /* Loads the first n < SL_LANES elements; the other lanes are `fill`. */

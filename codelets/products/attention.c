@@ -150,36 +150,46 @@ static void pack_columns(const job *j, int64_t rows, const layout *l, const sl_r
 }
 
 #ifdef SL_STORE_BF16
-/* The numbers of a vector, rounded to bf16, in the upper half of each lane. */
-static inline sl_vec_bits rounded(const float *p) {
-  sl_bf16 line[SL_LANES];
-  sl_store(line, sl_load(p));
-  return (sl_vec_bits)sl_load(line);
-}
-
-/* Rounds the lines of s[keys][PANEL], where each line is a key, and writes them to to[steps][PANEL] in the order of the
- * steps over keys. A missing key counts as zero. to may be s. */
-static void pair_keys(const job *j, int64_t keys, const float *s, float *to) {
-  for (int64_t r = 0; r < keys; r += 2, s += 2 * PANEL, to += j->walk.steps * PANEL)
-    for (int64_t x = 0; x < PANEL; x += SL_LANES) {
-      const sl_vec_bits first = rounded(s + x), second = r + 1 < keys ? rounded(s + PANEL + x) : (sl_vec_bits){0};
-      if (sl_walk_paired(j->walk))
-        sl_store(to + x, (sl_vec)(first >> 16 | second));
-      else
-        sl_store(to + x, (sl_vec)second), sl_store(to + PANEL + x, (sl_vec)first);
-    }
-}
-
-/* Rounds the lines of s[keys][PANEL] in place. In a line, the queries lie side by side by pairs. */
-static void round_lines(const job *j, int64_t keys, float *s) {
-  for (int64_t r = 0; r < keys; r++, s += PANEL)
-    for (int64_t x = 0; x < PANEL; x += SL_LANES)
-      if (sl_walk_paired(j->walk))
-        sl_store((sl_bf16 *)(void *)s + x, sl_load(s + x));
-      else
-        sl_store(s + x, (sl_vec)rounded(s + x));
-}
+static inline sl_vec upper_half(sl_vec v) { return (sl_vec)(sl_round_bf16(v) & 0xffff0000); }
 #endif
+
+/* Writes the numbers of a vector of queries for key r, which is even, and the next key to the panel `to` as a factor of
+ * sums over keys: each key has a line or, in bf16, each step. */
+static inline void put_keys(sl_walk w, int64_t r, sl_vec first, sl_vec second, float *to) {
+#ifdef SL_STORE_BF16
+  to += r / 2 * w.steps * PANEL;
+  if (sl_walk_paired(w))
+    sl_store(to, (sl_vec)(sl_round_bf16(first) >> 16 | (sl_round_bf16(second) & 0xffff0000)));
+  else
+    sl_store(to, upper_half(second)), sl_store(to + PANEL, upper_half(first));
+#else
+  (void)w;
+  sl_store(to + r * PANEL, first), sl_store(to + (r + 1) * PANEL, second);
+#endif
+}
+/* The same without a next key, which counts as zero. */
+static inline void put_last_key(sl_walk w, int64_t r, sl_vec first, float *to) {
+#ifdef SL_STORE_BF16
+  put_keys(w, r, first, sl_splat(0), to);
+#else
+  (void)w;
+  sl_store(to + r * PANEL, first);
+#endif
+}
+
+/* Writes the numbers of queries x to x + SL_LANES - 1 to a key's line as a factor of sums over queries. In bf16 the
+ * queries lie side by side by pairs, so the numbers may take the place of floats of queries before x. */
+static inline void put_queries(sl_walk w, int64_t x, sl_vec v, float *line) {
+#ifdef SL_STORE_BF16
+  if (sl_walk_paired(w))
+    sl_store((sl_bf16 *)(void *)line + x, v);
+  else
+    sl_store(line + x, upper_half(v));
+#else
+  (void)w;
+  sl_store(line + x, v);
+#endif
+}
 
 /* Prefetches the memory that the next head will read and write. */
 static void fetch_rows(int64_t rows, int64_t d, const sl_real *from, int64_t from_row) {
@@ -234,34 +244,37 @@ static inline sl_veci sees(int64_t query, int64_t key) {
 
 /* ---- attention ------------------------------------------------------------------------------------------------- */
 
-/* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates the
- * maximum and the sum of each query. Returns the factor by which earlier results must be multiplied. A NaN never
- * becomes the maximum, but makes the sum NaN. */
-static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
+/* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, written by
+ * put_keys, and updates the maximum and the sum of each query. Returns the factor by which earlier results must be
+ * multiplied. A NaN never becomes the maximum, but makes the sum NaN. */
+static sl_vec soften(sl_walk w, int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
   sl_vec high[4], part[4];
   for (int u = 0; u < 4; u++) high[u] = first ? sl_splat(-INFINITY) : *max, part[u] = sl_splat(0);
   int64_t r = 0;
   for (; r + 4 <= keys; r += 4)
-    for (int u = 0; u < 4; u++) {
-      sl_vec v = sl_load(s + (r + u) * PANEL);
-      high[u] = sl_select(v > high[u], v, high[u]);
-    }
-  for (; r < keys; r++) {
-    sl_vec v = sl_load(s + r * PANEL);
-    high[0] = sl_select(v > high[0], v, high[0]);
-  }
-  for (int u = 1; u < 4; u++) high[0] = sl_select(high[u] > high[0], high[u], high[0]);
+    for (int u = 0; u < 4; u++) high[u] = sl_larger(sl_load(s + (r + u) * PANEL), high[u]);
+  for (; r < keys; r++) high[0] = sl_larger(sl_load(s + r * PANEL), high[0]);
+  for (int u = 1; u < 4; u++) high[0] = sl_larger(high[u], high[0]);
   const sl_vec shift = high[0] * scale;
-  for (r = 0; r + 4 <= keys; r += 4)
+  for (r = 0; r + 4 <= keys; r += 4) {
+    sl_vec e[4];
     for (int u = 0; u < 4; u++) {
-      sl_vec e = sl_exp_low(sl_fma(sl_load(s + (r + u) * PANEL), sl_splat(scale), -shift));
-      part[u] += e;
-      sl_store(s + (r + u) * PANEL, e);
+      e[u] = sl_exp_low(sl_fma(sl_load(s + (r + u) * PANEL), sl_splat(scale), -shift));
+      part[u] += e[u];
     }
-  for (; r < keys; r++) {
-    sl_vec e = sl_exp_low(sl_fma(sl_load(s + r * PANEL), sl_splat(scale), -shift));
+    put_keys(w, r, e[0], e[1], s), put_keys(w, r + 2, e[2], e[3], s);
+  }
+  for (; r < keys; r += 2) {
+    const int both = r + 1 < keys;
+    const sl_vec e = sl_exp_low(sl_fma(sl_load(s + r * PANEL), sl_splat(scale), -shift));
     part[0] += e;
-    sl_store(s + r * PANEL, e);
+    if (both) {
+      const sl_vec next = sl_exp_low(sl_fma(sl_load(s + (r + 1) * PANEL), sl_splat(scale), -shift));
+      part[0] += next;
+      put_keys(w, r, e, next, s);
+    } else {
+      put_last_key(w, r, e, s);
+    }
   }
   sl_vec factor = first ? sl_splat(0) : sl_exp_low(sl_fma(*max, sl_splat(scale), -shift));
   sl_vec all = (part[0] + part[1]) + (part[2] + part[3]);
@@ -298,11 +311,8 @@ static void forward(void *arg, int64_t tile, int thread) {
           float *at = s + r * PANEL + v * SL_LANES;
           sl_store(at, sl_select(sees(i + v * SL_LANES, k + r), sl_load(at), sl_splat(-INFINITY)));
         }
-        sl_store(factor + v * SL_LANES, soften(keys, j->scale, k == 0, s + v * SL_LANES, &max[v], &sum[v]));
+        sl_store(factor + v * SL_LANES, soften(j->walk, keys, j->scale, k == 0, s + v * SL_LANES, &max[v], &sum[v]));
       }
-#ifdef SL_STORE_BF16
-      pair_keys(j, keys, s, s);
-#endif
       for (int64_t r = 0; k > 0 && r < m; r++)
         for (int64_t x = 0; x < l.dp; x++) o[r * l.dp + x] *= factor[r];
       for (int64_t g = 0; g < strips; g++) {
@@ -315,10 +325,8 @@ static void forward(void *arg, int64_t tile, int thread) {
     }
     for (int v = 0; v < 2 && v * SL_LANES < m; v++)
       sl_store(factor + v * SL_LANES, sum[v]), sl_store(high + v * SL_LANES, max[v] * j->scale);
-    for (int64_t r = 0; r < m; r++) {
-      unpack_rows(1, &l, 1 / factor[r], o + r * l.dp, out + (i + r) * j->C, 0);
-      lse[i + r] = (float)((double)high[r] + sl_log_d((double)factor[r]));
-    }
+    for (int64_t r = 0; r < m; r++) unpack_rows(1, &l, 1 / factor[r], o + r * l.dp, out + (i + r) * j->C, 0);
+    for (int64_t r = 0; r < m; r++) lse[i + r] = (float)((double)high[r] + sl_log_d((double)factor[r]));
   }
   clear_rows(j->T - n, j->d, out + n * j->C, j->C);
   for (int64_t i = n; i < j->T; i++) lse[i] = 0;
@@ -339,27 +347,44 @@ static int64_t written(const job *j, int64_t keys) {
   return j->causal ? sl_min64(GRAD_KEYS, keys + sl_walk_rows(j->walk)) : keys;
 }
 
-/* Turns the scores p[keys][PANEL] of a vector of queries into probabilities, and ds from derivatives by the
- * probabilities into derivatives by the scores, without their scale: p = exp(scale p - lse), ds = p (ds - D).
- * Causal: zeros where key r > query - first, and in as many further rows as a strip of keys across the diagonal
- * reads. */
-static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse, sl_vec D, float *p, float *ds) {
+/* Turns the scores p[keys][PANEL] of queries x to x + SL_LANES - 1 into probabilities, and ds from derivatives by the
+ * probabilities into derivatives by the scores, without their scale: p = exp(scale p - lse), ds = p (ds - D). Both are
+ * written by put_queries; in bf16, ds also by put_keys to dst. Causal: zeros where key r > query - first, and in as
+ * many further rows as a strip of keys across the diagonal reads. */
+static void differentiate(const job *j, int64_t keys, int64_t first, int64_t x, sl_vec lse, sl_vec D, float *p,
+                          float *ds, float *dst) {
   const float scale = j->scale;
   const int64_t whole = j->causal ? sl_max64(0, sl_min64(keys, first + 1)) : keys,
                 part = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys, zeros = written(j, keys);
-  int64_t r = 0;
-  for (; r < whole; r++) {
-    sl_vec e = sl_exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
-    sl_store(p + r * PANEL, e);
-    sl_store(ds + r * PANEL, e * (sl_load(ds + r * PANEL) - D));
+  for (int64_t r = 0; r < zeros; r += 2) {
+    sl_vec e[2] = {{0}, {0}}, d[2] = {{0}, {0}};
+    if (r + 2 <= whole) {
+      for (int i = 0; i < 2; i++) {
+        e[i] = sl_exp_low(sl_fma(sl_load(p + (r + i) * PANEL + x), sl_splat(scale), -lse));
+        d[i] = e[i] * (sl_load(ds + (r + i) * PANEL + x) - D);
+      }
+      for (int i = 0; i < 2; i++) {
+        put_queries(j->walk, x, e[i], p + (r + i) * PANEL);
+        put_queries(j->walk, x, d[i], ds + (r + i) * PANEL);
+      }
+    } else {
+      for (int i = 0; i < 2 && r + i < zeros; i++) {
+        if (r + i < part) {
+          const sl_veci seen = j->causal ? sees(first, r + i) : sees(0, 0);
+          e[i] = sl_exp_low(sl_fma(sl_load(p + (r + i) * PANEL + x), sl_splat(scale), -lse));
+          d[i] = sl_select(seen, e[i] * (sl_load(ds + (r + i) * PANEL + x) - D), sl_splat(0));
+          e[i] = sl_select(seen, e[i], sl_splat(0));
+        }
+        put_queries(j->walk, x, e[i], p + (r + i) * PANEL);
+        put_queries(j->walk, x, d[i], ds + (r + i) * PANEL);
+      }
+    }
+#ifdef SL_STORE_BF16
+    put_keys(j->walk, r, d[0], d[1], dst + x);
+#else
+    (void)dst;
+#endif
   }
-  for (; r < part; r++) {
-    const sl_veci seen = sees(first, r);
-    sl_vec e = sl_exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
-    sl_store(p + r * PANEL, sl_select(seen, e, sl_splat(0)));
-    sl_store(ds + r * PANEL, sl_select(seen, e * (sl_load(ds + r * PANEL) - D), sl_splat(0)));
-  }
-  for (; r < zeros; r++) sl_store(p + r * PANEL, sl_splat(0)), sl_store(ds + r * PANEL, sl_splat(0));
 }
 
 /* Loads lse and computes D = rowsum(dout out) of a tile's queries, whose rows lie `row` elements apart. */
@@ -392,6 +417,7 @@ static void backward(void *arg, int64_t tile, int thread) {
   float *base = j->c->team->scratch[thread], *k = base + l.k, *v = base + l.v, *kl = base + l.kl, *ql = base + l.ql,
         *doutl = base + l.doutl, *lse = base + l.lse, *D = base + l.D, *p = base + l.p, *ds = base + l.ds,
         *dq = base + l.dq, *dk = base + l.dk, *dv = base + l.dv;
+  float *dst = l.dst == l.ds ? NULL : base + l.dst;
   const int64_t steps_of_d = sl_walk_steps(j->walk, j->d), unit = j->walk.unit;
   const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
   int32_t *at = (int32_t *)(base + l.queries);
@@ -433,19 +459,12 @@ static void backward(void *arg, int64_t tile, int thread) {
         scores(j, &l, along, seen, m, i - k0, k + k0 * dp, base + l.qt + x * steps_of_d, p_at);
         scores(j, &l, along, seen, m, i - k0, v + k0 * dp, base + l.doutt + x * steps_of_d, ds_at);
         for (int64_t w = 0; w < m; w += SL_LANES)
-          differentiate(j, seen, i + w - k0, sl_load(lse + x + w), sl_load(D + x + w), p_at + w, ds_at + w);
-        const float *by_key = ds_at;
-#ifdef SL_STORE_BF16
-        by_key = base + l.dst;
-        pair_keys(j, seen, ds_at, base + l.dst);
-        round_lines(j, written(j, seen), p_at);
-        round_lines(j, written(j, seen), ds_at);
-#endif
+          differentiate(j, seen, i + w - k0, w, sl_load(lse + x + w), sl_load(D + x + w), p_at, ds_at, dst);
         for (int64_t g = 0; g < strips; g++) {
           const int64_t r = sl_walk_strip(j->walk, m, g), rows = sl_walk_strip(j->walk, m, g + 1) - r,
                         depth = j->causal ? sl_min64(seen, i + r + rows - k0) : seen;
           if (depth > 0)
-            combine(j, rows, sl_walk_steps(j->walk, depth), &l, by_key + r, 1, down,
+            combine(j, rows, sl_walk_steps(j->walk, depth), &l, (dst ? dst : ds_at) + r, 1, down,
                     kl + sl_walk_steps(j->walk, k0) * dp, dq + (x + r) * dp, k0 > 0);
         }
       }
