@@ -2,7 +2,7 @@
 # Figure: bf16 beside fp32, in turn: samples/s, peak memory, measured and predicted. ROUNDS: measurements of each (3).
 # MODELS: one "name options" a line. Needs a quiet machine. Prints whether this CPU has AVX512-BF16.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling"; exit 77; }
 export STARPU_SILENT=1
