@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Records what PyTorch makes of the models in double precision: ten training losses, and of the first step's logits and of each of its
-gradients the sum of squares and the product with a fixed vector of pseudo-random numbers. Its output is tests/models/recorded.h; the tests need no PyTorch.
+gradients the sum of squares and the product with a fixed vector of pseudo-random numbers. Also how far autocast in bf16 and in fp16 is
+from them in the first step. Its output is tests/models/recorded.h; the tests need no PyTorch.
 
 usage: record.py > recorded.h
 """
@@ -200,6 +201,31 @@ def bert():
     return p, forward
 
 
+def loss_of(name, y):
+    if name in ("gpt", "bert"):
+        targets = windows[:, 1:] if name == "gpt" else torch.where(counts[:, None], windows[:, 1:], -1)
+        return F.cross_entropy(y.reshape(-1, VOCABULARY), targets.reshape(-1), ignore_index=-1)
+    return F.cross_entropy(y, labels)
+
+
+def autocast_errors(name, make, dtype, x, losses, gradients):
+    """Relative errors of the first step in a type of 16 bits: of the loss; and, root mean square over the gradients, of the sum of squares
+    and of the product, relative to the gradient's norm."""
+    parameters, forward = make()
+    for p in parameters:
+        p.data = p.data.float()
+        p.requires_grad_(True)
+    with torch.autocast("cpu", dtype=dtype):
+        loss = loss_of(name, forward(x.float() if x.is_floating_point() else x).float())
+    scale = 256 if dtype == torch.float16 else 1
+    (loss * scale).backward()
+    errors = []
+    for k, (p, (squares, product)) in enumerate(zip(parameters, gradients)):
+        a, b = against(300 + k, p.grad.double() / scale)
+        errors.append((a / squares - 1, (b - product) / np.sqrt(squares)))
+    return [abs(float(loss) / losses[0] - 1), *np.sqrt(np.mean(np.square(errors), 0))]
+
+
 images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
 images = (images / 255 - 0.5) / 0.25
 coloured = torch.tensor((words(BATCH * 15 * 13 * 3, 107) & 255).astype(np.float64).reshape(BATCH, 15, 13, 3)).permute(0, 3, 1, 2)
@@ -225,17 +251,15 @@ for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("bert", bert),
         optimizer.zero_grad()
         x = windows[:, :-1] if name in ("gpt", "bert") else images if name in ("mlp", "lenet") else coloured
         y = forward(x)
-        if name in ("gpt", "bert"):
-            targets = windows[:, 1:] if name == "gpt" else torch.where(counts[:, None], windows[:, 1:], -1)
-            loss = F.cross_entropy(y.reshape(-1, VOCABULARY), targets.reshape(-1), ignore_index=-1)
-        else:
-            loss = F.cross_entropy(y, labels)
+        loss = loss_of(name, y)
         loss.backward()
         if step == 0:
             logits = against(200, y)
             gradients = [against(300 + k, p.grad) for k, p in enumerate(parameters)]
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     print(f"static const double {name}_losses[] = {{{', '.join(f'{x:.12g}' for x in losses)}}};")
     print(f"static const double {name}_logits[2] = {{{', '.join(f'{x:.12g}' for x in logits)}}};")
     print(f"static const double {name}_gradients[][2] = {{{', '.join(f'{{{a:.9g}, {b:.9g}}}' for a, b in gradients)}}};")
+    errors = [autocast_errors(name, make, dtype, x, losses, gradients) for dtype in (torch.bfloat16, torch.float16)]
+    print(f"static const double {name}_autocast[2][3] = {{{', '.join('{' + ', '.join(f'{x:.3g}' for x in e) + '}' for e in errors)}}};")
