@@ -252,6 +252,46 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
 /* Whether an operation may take OpenBLAS's products. */
 static int takes_blas(const char *op) { return strncmp(op, "linear", 6) == 0 || strncmp(op, "conv2d", 6) == 0; }
 
+/* Which special numbers 16-bit inputs hold. FINITE and ALL stand among random numbers. The others take a whole input:
+ * TINY, numbers a few times the least one that is no denormal; DENORMALS; ZEROS with the signs of these. */
+typedef enum { NO_SPECIALS, FINITE, ALL, TINY, DENORMALS, ZEROS } specials;
+
+/* Denormals, a zero with a sign, the largest number; then infinities and a NaN. */
+static void plant(specials which, sl_dtype dtype, int64_t n, int input, int whole, uint16_t *to) {
+  static const uint16_t bf16[] = {0x0001, 0x807f, 0x8000, 0x7f7f, 0x7f80, 0xff80, 0x7fc0},
+                        fp16[] = {0x0001, 0x83ff, 0x8000, 0x7bff, 0x7c00, 0xfc00, 0x7e00};
+  const int kinds = which == ALL ? 7 : 4, apart = which == ALL ? 11 : 3;
+  const uint16_t mantissa = dtype == SL_BF16 ? 0x7f : 0x3ff;
+  for (int64_t i = input; i < n && (which == FINITE || which == ALL); i += apart)
+    to[i] = (dtype == SL_BF16 ? bf16 : fp16)[(i / apart + input) % kinds];
+  for (int64_t i = 0; i < n && which >= TINY && input == whole; i++)
+    to[i] = (uint16_t)(which == ZEROS       ? to[i] & 0x8000
+                       : which == DENORMALS ? to[i] & (0x8000 | mantissa)
+                                            : (to[i] & (0x8000 | mantissa)) | (mantissa + 1) << (i % 2));
+}
+static void plant_in(setting *s, specials which) {
+  const int whole = strcmp(s->c->op, "attention_grad") == 0; /* qkv, for it also adds up dout out, in float */
+  for (int i = 0; i < s->c->n_in; i++) {
+    const sl_value_info *info = setting_info(s, s->in[i]);
+    if (info->dtype == SL_BF16) plant(which, info->dtype, case_count(&info->shape), i, whole, s->run.data[s->in[i]]);
+  }
+}
+
+/* In bf16, products count denormals as zeros (product.h): output 0 has the same bits with one as with the other. (db of
+ * linear_dw is a sum of numbers, not of products.) */
+static void flushes(const what_to_run *what) {
+  setting s[2];
+  for (int zeros = 0; zeros < 2; zeros++) {
+    build(&s[zeros], what->c, SL_BF16);
+    setting_begin(&s[zeros], what->isa, teams[1], small_tiles);
+    plant_in(&s[zeros], zeros ? ZEROS : DENORMALS);
+    assert_ok(interpret_run(&s[zeros].run, 0, s[zeros].nodes));
+  }
+  if (memcmp(s[0].run.data[s[0].out[0]], s[1].run.data[s[1].out[0]], sl_value_bytes(setting_info(&s[0], s[0].out[0]))))
+    fail_msg("denormals do not count as zeros");
+  setting_finish(&s[0]), setting_finish(&s[1]);
+}
+
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
@@ -281,21 +321,10 @@ static void kernel(void **state) {
   drop(whole);
   drop(small);
   setting_finish(&s);
+  if (what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs && (int)what->isa < SL_ISA_COUNT) flushes(what);
 }
 
 /* --- 16 bits ------------------------------------------------------------------------------------------------------ */
-
-/* Which special numbers stand among the random numbers of 16-bit inputs. */
-typedef enum { NO_SPECIALS, FINITE, ALL, SPECIALS } specials;
-
-/* Denormals, a zero with a sign, the largest number; then infinities and a NaN. */
-static void plant(specials which, sl_dtype dtype, int64_t n, int input, uint16_t *to) {
-  static const uint16_t bf16[] = {0x0001, 0x807f, 0x8000, 0x7f7f, 0x7f80, 0xff80, 0x7fc0},
-                        fp16[] = {0x0001, 0x83ff, 0x8000, 0x7bff, 0x7c00, 0xfc00, 0x7e00};
-  const int kinds = which == ALL ? 7 : 4, apart = which == ALL ? 11 : 3;
-  for (int64_t i = input; i < n && which != NO_SPECIALS; i += apart)
-    to[i] = (dtype == SL_BF16 ? bf16 : fp16)[(i / apart + input) % kinds];
-}
 
 /* In 16 bits an operation gives the bits of the float kernel on the same numbers, rounded. With special numbers in the
  * input, any NaN equals any other. */
@@ -308,7 +337,7 @@ static void compare_with_float(const what_to_run *what, specials which) {
   for (int i = 0; i < what->c->n_in; i++) {
     const sl_value_info *info = setting_info(&narrow, narrow.in[i]);
     if (info->dtype != what->narrow) continue;
-    plant(which, info->dtype, case_count(&info->shape), i, narrow.run.data[narrow.in[i]]);
+    plant(which, info->dtype, case_count(&info->shape), i, 0, narrow.run.data[narrow.in[i]]);
     for (int64_t n = 0; n < case_count(&info->shape); n++)
       ((float *)wide.run.data[wide.in[i]])[n] = (float)setting_get(narrow.run.data[narrow.in[i]], info->dtype, n);
   }
@@ -339,7 +368,7 @@ static void compare_with_float(const what_to_run *what, specials which) {
 /* On GPUs without special numbers: there a NaN may have other bits, and an emulated device takes minutes for more. */
 static void same_as_float(void **state) {
   const what_to_run *what = *state;
-  const specials end = (int)what->isa < SL_ISA_COUNT ? SPECIALS : FINITE;
+  const specials end = (int)what->isa < SL_ISA_COUNT ? TINY : FINITE;
   for (specials which = NO_SPECIALS; which < end; which++) compare_with_float(what, which);
 }
 
@@ -443,44 +472,62 @@ static int bench(int n, char **names, int bf16, int blocks, int blas) {
   return 0;
 }
 
-/* The bits of a case's outputs, in one tile and in small ones. */
-static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow, int blocks) {
+/* Replaces each NaN by one NaN, and -0 by 0. */
+static void alike(void *data, const sl_value_info *info) {
+  const int narrow = info->dtype == SL_BF16;
+  for (int64_t i = 0; i < case_count(&info->shape) && (narrow || info->dtype == SL_F32); i++) {
+    const double x = setting_get(data, info->dtype, i);
+    if (!isnan(x) && x != 0) continue;
+    if (narrow)
+      ((uint16_t *)data)[i] = x != 0 ? 0x7fc0 : 0;
+    else
+      ((float *)data)[i] = x != 0 ? NAN : 0;
+  }
+}
+/* The bits of a case's outputs, in one tile and in small ones; with special numbers, any NaN equals any other, and
+ * -0 equals 0 (in causal attention the tile decides how often 0 is added to -0). */
+static uint64_t digest_with(const test_case *c, sl_isa isa, sl_dtype narrow, int blocks, specials which) {
   uint64_t hash = 0;
   by_blocks = blocks;
   for (int small = 0; small < 2; small++) {
     setting s;
     build(&s, c, narrow);
     setting_begin(&s, isa, teams[1], small ? small_tiles : default_tiles);
+    plant_in(&s, which);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
-    for (int j = 0; j < c->n_out; j++)
-      hash = XXH3_64bits_withSeed(s.run.data[s.out[j]], sl_value_bytes(setting_info(&s, s.out[j])), hash);
+    for (int j = 0; j < c->n_out; j++) {
+      const sl_value_info *info = setting_info(&s, s.out[j]);
+      if (which != NO_SPECIALS) alike(s.run.data[s.out[j]], info);
+      hash = XXH3_64bits_withSeed(s.run.data[s.out[j]], sl_value_bytes(info), hash);
+    }
     setting_finish(&s);
   }
   return hash;
 }
+static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow, int blocks) {
+  return digest_with(c, isa, narrow, blocks, NO_SPECIALS);
+}
 
 /* AVX2 and AVX-512 have the same bits: element for element the same fused multiply-adds, and sums over sixteen lanes.
- */
+ * Products in bf16 also have them by the bf16 instructions, where this CPU has them, and with special numbers. In
+ * attention, how far an infinity or a NaN spreads depends on the tile: a tile multiplies it by the probability 0 of the
+ * queries that do not see its key. */
 static void same_on_both(void **state) {
   const what_to_run *what = *state;
-  if (what->blocks) { /* by tiles, where this CPU has them, and by multiply-adds */
-    sl_product_tiles_choice = 0;
-    const uint64_t without = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 1);
-    sl_product_tiles_choice = 1;
-    if (digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 1) != without) fail_msg("other bits by tiles");
-  } else if (what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs) {
-    /* By VDPBF16PS, where this CPU has it, and by multiply-adds of widened numbers. */
-    uint64_t digest[2];
-    for (int pairs = 0; pairs < 2; pairs++) {
-      sl_product_pairs_choice = pairs;
-      digest[pairs] = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 0);
+  const int products = what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs;
+  for (specials which = NO_SPECIALS; which <= (products ? TINY : NO_SPECIALS); which++) {
+    const char *with = which == NO_SPECIALS ? "" : ", with special numbers";
+    const uint64_t avx512 = digest_with(what->c, SL_ISA_AVX512_VL, what->narrow, what->blocks, which);
+    const int tile_counts = (which == FINITE || which == ALL) && strncmp(what->c->op, "attention", 9) == 0;
+    if (!tile_counts && digest_with(what->c, SL_ISA_AVX2_FMA, what->narrow, what->blocks, which) != avx512)
+      fail_msg("other bits with AVX2 than AVX-512%s", with);
+    for (int instruction = 0; products && instruction < 2; instruction++) {
+      *(what->blocks ? &sl_product_tiles_choice : &sl_product_pairs_choice) = instruction;
+      const uint64_t digest = digest_with(what->c, SL_ISA_AVX512_VL, SL_BF16, what->blocks, which);
+      sl_product_pairs_choice = -1, sl_product_tiles_choice = 1;
+      if (digest != avx512) fail_msg("other bits by %s%s", instruction ? "bf16's instruction" : "multiply-adds", with);
     }
-    sl_product_pairs_choice = -1;
-    if (digest[0] != digest[1]) fail_msg("other bits by VDPBF16PS than by multiply-adds");
   }
-  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->narrow, what->blocks) !=
-      digest_of(what->c, SL_ISA_AVX512_VL, what->narrow, what->blocks))
-    fail_msg("other bits with AVX2 than AVX-512");
 }
 
 static int digests(int n, char **names) {
