@@ -158,9 +158,13 @@ typedef struct sl_clip_attr {
   int64_t scaled; /* 1: the last input is the loss scale, by which gradients are too large */
 } sl_clip_attr;
 
-/* Binary logarithms of the loss scale: its first, largest and least value. The scale doubles after SL_LOSS_SCALE_GROWS
- * steps without an overflow. An overflow at the least scale ends the training. */
+/* Binary logarithms of the loss scale: its usual first, its largest and its least value. The scale doubles after
+ * SL_LOSS_SCALE_GROWS steps without an overflow. An overflow at the least scale ends the training. */
 enum { SL_LOSS_SCALE_FIRST = 16, SL_LOSS_SCALE_MOST = 24, SL_LOSS_SCALE_LEAST = -14, SL_LOSS_SCALE_GROWS = 2000 };
+/* loss_scale, loss_scale_update */
+typedef struct sl_loss_scale_attr {
+  int64_t first; /* binary logarithm of the first step's scale */
+} sl_loss_scale_attr;
 
 /* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 for parameters without decay. */
 typedef struct sl_adamw_attr {

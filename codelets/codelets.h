@@ -168,11 +168,12 @@ sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound,
                         sl_value scale);
 
-/* Dynamic loss scaling (loss_scale.c). Returns the scale, F64 [1], a power of two, from which sl_gradient_seeded starts
- * the backward pass. Sets *state to the state tensor of the scale, loss_scale.state. */
-sl_value sl_loss_scale(sl_graph *graph, sl_value *state);
+/* Dynamic loss scaling (loss_scale.c). Returns the scale, F64 [1], from which sl_gradient_seeded starts the backward
+ * pass. In the first step it is 2^first, first from SL_LOSS_SCALE_LEAST to SL_LOSS_SCALE_MOST. Sets *state to the state
+ * tensor of the scale, loss_scale.state. */
+sl_value sl_loss_scale(sl_graph *graph, int first, sl_value *state);
 /* Adds the node that updates this state. clip: the value of sl_clip_factor with this scale. */
-void sl_loss_scale_update(sl_graph *graph, sl_value state, sl_value guard, sl_value clip);
+void sl_loss_scale_update(sl_graph *graph, int first, sl_value state, sl_value guard, sl_value clip);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard is F64 [1] (the loss); clip is
  * SL_NONE or a clip factor. If guard or clip is not finite, or if the factor is 0, the step updates nothing. The

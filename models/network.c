@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/attributes.h"
 #include "models/models.h"
 #include "tasks/graph/fold_sums.h"
 #include "tasks/graph/folds.h"
@@ -98,12 +99,26 @@ static void count_parameters(sl_network *n, sl_value *parameters) {
     }
 }
 
-static void update(sl_network *n, const sl_training *o, sl_value scaling, const sl_value *parameters,
+/* Binary logarithm of the first loss scale. */
+static sl_status first_scale(const sl_training *o, int *first) {
+  const double fraction = frexp(o->loss_scale, first);
+  if (o->loss_scale == 0) {
+    *first = SL_LOSS_SCALE_FIRST;
+    return SL_OK;
+  }
+  *first -= 1;
+  if (fraction == 0.5 && *first >= SL_LOSS_SCALE_LEAST && *first <= SL_LOSS_SCALE_MOST) return SL_OK;
+  return sl_blame(sl_fail(SL_EINVAL, "a first loss scale of %.9g: expects a power of two from 2^%d to 2^%d",
+                          o->loss_scale, SL_LOSS_SCALE_LEAST, SL_LOSS_SCALE_MOST),
+                  "loss-scale");
+}
+
+static void update(sl_network *n, const sl_training *o, int first, sl_value scaling, const sl_value *parameters,
                    const sl_value *gradients) {
   n->graph->phase = SL_PHASE_UPDATE;
   if (o->clip > 0 || scaling != SL_NONE)
     n->clip = sl_clip_factor(n->graph, "clip", gradients, n->n_parameters, o->clip > 0 ? o->clip : INFINITY, n->scale);
-  if (scaling != SL_NONE) sl_loss_scale_update(n->graph, scaling, n->loss, n->clip);
+  if (scaling != SL_NONE) sl_loss_scale_update(n->graph, first, scaling, n->loss, n->clip);
   sl_optimizer_rules[o->optimizer]->add(n->graph, o, parameters, gradients, n->n_parameters, n->loss, n->clip);
 }
 
@@ -111,7 +126,9 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
                               int64_t batch, sl_network *n) {
   sl_value *parameters = NULL, *gradients = NULL, scaling = SL_NONE;
   sl_status status = SL_OK;
+  int first = 0;
   SL_TRY_OUT(forward(model, data, options, batch, 1, n));
+  if (options->precision == SL_PRECISION_FP16) SL_TRY_OUT(first_scale(options, &first));
   size_t most = (size_t)n->graph->n_values;
   parameters = malloc(most * sizeof *parameters);
   gradients = malloc(most * sizeof *gradients);
@@ -120,10 +137,10 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
     goto out;
   }
   count_parameters(n, parameters);
-  if (options->precision == SL_PRECISION_FP16) n->scale = sl_loss_scale(n->graph, &scaling);
+  if (options->precision == SL_PRECISION_FP16) n->scale = sl_loss_scale(n->graph, first, &scaling);
   SL_TRY_OUT(sl_gradient_seeded(n->graph, n->loss, n->scale, parameters, n->n_parameters, gradients));
   SL_TRY_OUT(sl_recompute_segments(n->graph, options->recompute));
-  update(n, options, scaling, parameters, gradients);
+  update(n, options, first, scaling, parameters, gradients);
   status = finish(options, n->graph);
 out:
   free(parameters);

@@ -14,13 +14,13 @@ static SL_FUNCTION int sl_may_update(double guard, const double *clip) {
 
 /* The loss scale's state after a step (loss_scale.c). A loss that is not finite ends the run, so it leaves the state
  * unchanged. */
-static SL_FUNCTION void sl_loss_scale_step(float state[2], double guard, double clip) {
+static SL_FUNCTION void sl_loss_scale_step(float state[2], float first, double guard, double clip) {
   if (!isfinite(guard)) return;
   state[1] += 1;
   if (clip == 0)
-    state[0] -= state[0] > SL_LOSS_SCALE_LEAST - SL_LOSS_SCALE_FIRST ? 1 : 0, state[1] = 0;
+    state[0] -= state[0] > SL_LOSS_SCALE_LEAST - first ? 1 : 0, state[1] = 0;
   else if (state[1] >= SL_LOSS_SCALE_GROWS)
-    state[0] += state[0] < SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST ? 1 : 0, state[1] = 0;
+    state[0] += state[0] < SL_LOSS_SCALE_MOST - first ? 1 : 0, state[1] = 0;
 }
 
 typedef struct sl_sgd_factors {

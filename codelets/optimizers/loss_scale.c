@@ -3,7 +3,7 @@
  * positive number is 2^-24. clip_factor divides by the scale before the update. If gradients overflow, the step halves
  * the scale and changes nothing else. After SL_LOSS_SCALE_GROWS steps without an overflow the scale doubles.
  *
- * The state, F32 [2]: the binary logarithm of the scale, minus SL_LOSS_SCALE_FIRST; the number of steps since the scale
+ * The state, F32 [2]: the binary logarithm of the scale over the first scale; the number of steps since the scale
  * changed. */
 #include <math.h>
 
@@ -14,15 +14,18 @@
 SL_KERNEL_DECLARE(loss_scale);
 SL_KERNEL_DECLARE(loss_scale_update);
 
+static int64_t first_of(const sl_call *c) { return ((const sl_loss_scale_attr *)c->attr)->first; }
+
 /* state -> F64 [1] */
 sl_status SL_KERNEL(loss_scale)(const sl_call *c) {
-  *(double *)c->out[0].data = ldexp(1, (int)((const float *)c->in[0].data)[0] + SL_LOSS_SCALE_FIRST);
+  *(double *)c->out[0].data = ldexp(1, (int)((const float *)c->in[0].data)[0] + (int)first_of(c));
   return SL_OK;
 }
 
 /* state, guard, clip factor -> state, in place */
 sl_status SL_KERNEL(loss_scale_update)(const sl_call *c) {
-  sl_loss_scale_step(c->out[0].data, *(const double *)c->in[1].data, *(const double *)c->in[2].data);
+  sl_loss_scale_step(c->out[0].data, (float)first_of(c), *(const double *)c->in[1].data,
+                     *(const double *)c->in[2].data);
   return SL_OK;
 }
 
@@ -51,12 +54,14 @@ static sl_status update_shape(const void *attr, const sl_value_info *const *in, 
 
 const sl_operation sl_op_loss_scale = {
     .name = "loss_scale",
+    .attr_bytes = sizeof(sl_loss_scale_attr),
     .shape = shape,
     .cpu = SL_KERNELS(loss_scale),
     .cuda = SL_CUDA_KERNEL(loss_scale),
 };
 const sl_operation sl_op_loss_scale_update = {
     .name = "loss_scale_update",
+    .attr_bytes = sizeof(sl_loss_scale_attr),
     .shape = update_shape,
     .cpu = SL_KERNELS(loss_scale_update),
     .cuda = SL_CUDA_KERNEL(loss_scale_update),
@@ -65,15 +70,16 @@ const sl_operation sl_op_loss_scale_update = {
 
 static const char layer[] = "loss_scale";
 
-sl_value sl_loss_scale(sl_graph *graph, sl_value *state) {
+sl_value sl_loss_scale(sl_graph *graph, int first, sl_value *state) {
   *state = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "state", SL_F32, SL_SHAPE(2), (sl_init){SL_INIT_CONSTANT, 0});
-  return sl_graph_add1(graph, &sl_op_loss_scale, layer, NULL, state, 1);
+  return sl_graph_add1(graph, &sl_op_loss_scale, layer, &(sl_loss_scale_attr){first}, state, 1);
 }
 
-void sl_loss_scale_update(sl_graph *graph, sl_value state, sl_value guard, sl_value clip) {
+void sl_loss_scale_update(sl_graph *graph, int first, sl_value state, sl_value guard, sl_value clip) {
   const sl_phase before = graph->phase;
   graph->phase = SL_PHASE_UPDATE;
-  sl_graph_add1(graph, &sl_op_loss_scale_update, layer, NULL, (sl_value[]){state, guard, clip}, 3);
+  sl_graph_add1(graph, &sl_op_loss_scale_update, layer, &(sl_loss_scale_attr){first}, (sl_value[]){state, guard, clip},
+                3);
   graph->phase = before;
 }
 #endif

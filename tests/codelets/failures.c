@@ -399,10 +399,11 @@ static void loss_scaling(void **state) {
   scene s = {.graph = sl_graph_new(1)};
   sl_value scaling;
   const sl_value g = whole(s.graph, "g", SL_F32, SL_SHAPE(2, 2)), guard = whole(s.graph, "guard", SL_F64, SL_SHAPE(1)),
-                 p = whole(s.graph, "p", SL_F32, SL_SHAPE(2, 2)), scale = sl_loss_scale(s.graph, &scaling),
+                 p = whole(s.graph, "p", SL_F32, SL_SHAPE(2, 2)),
+                 scale = sl_loss_scale(s.graph, SL_LOSS_SCALE_FIRST, &scaling),
                  factor = sl_clip_factor(s.graph, "clip", &g, 1, 2, scale);
   sl_sgd(s.graph, &(sl_sgd_options){0.9, 0}, &p, &g, 1, guard, factor);
-  sl_loss_scale_update(s.graph, scaling, guard, factor);
+  sl_loss_scale_update(s.graph, SL_LOSS_SCALE_FIRST, scaling, guard, factor);
   open_scene(&s, SL_ISA_BASELINE);
   float *x = s.run.data[g], *of = s.run.data[scaling], *weight = s.run.data[p];
   double *loss = s.run.data[guard];

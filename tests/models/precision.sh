@@ -142,6 +142,27 @@ check 'fp16: a line of metrics has the overflows before the checkpoint, too' tes
 run eval whole16 --data text --split validation --json --gpus 0
 check 'fp16: eval' test "$code" = 0
 
+# What scaling mends: with 8,192 tokens in a step and a vocabulary of 4,096, most gradients of the logits are below
+# 3e-8, which fp16 rounds to 0.
+vanishing='gpt2-nano --size layers=1,width=16,heads=2,vocabulary=4096 --length 64 --data text --batch 128 --val-fraction 0.002 --steps 20 --seed 3 --learning-rate 3e-3 --quiet --gpus 0'
+learned() { # folder, options: the last loss
+  # shellcheck disable=SC2086
+  run train $vanishing --out "$@"
+  grep '"train"' "$1/metrics.jsonl" | tail -n 1 >last
+  field loss last >"$1.loss"
+}
+learned exact --precision fp32
+learned scaled --precision fp16
+learned unscaled --precision fp16 --loss-scale 1
+apart() { awk -v a="$(cat "$1.loss")" -v b="$(cat exact.loss)" -v least="$2" -v most="$3" 'BEGIN { d = a - b; exit !(a > 0 && b > 0 && d >= least && d <= most) }'; }
+check "fp16: with the loss scaled it learns as in fp32 ($(cat scaled.loss), $(cat exact.loss))" apart scaled -0.005 0.005
+check "fp16: unscaled it learns less ($(cat unscaled.loss))" apart unscaled 0.05 9
+# shellcheck disable=SC2086
+expect 'fp16: a first scale that is no power of two is refused' 2 'a first loss scale of 3: expects a power of two from 2.-14 to 2.24' \
+  train $vanishing --out odd --precision fp16 --loss-scale 3
+cp -r unscaled changed
+expect 'fp16: another first scale than at the start is refused' 1 'loss-scale' train --resume --out changed --steps 21 --loss-scale 2
+
 # ---- memory, and what graph shows
 
 for p in fp32 bf16; do

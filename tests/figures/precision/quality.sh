@@ -63,7 +63,7 @@ for network in ${NETWORKS:-gpt2-nano vit-tiny resnet8}; do
   wide=$(for seed in $seeds; do cat "$runs/$network-fp32-$seed/value"; done | mean)
   for p in bf16 fp16; do
     narrow=$(for seed in $seeds; do cat "$runs/$network-$p-$seed/value"; done | mean)
-    each=$(for seed in $seeds; do paste "$runs/$network-$p-$seed/value" "$runs/$network-fp32-$seed/value"; done | awk '{ printf "%s%+.4f", NR > 1 ? ", " : "", $1 - $2 }')
+    each=$(for seed in $seeds; do paste "$runs/$network-$p-$seed/value" "$runs/$network-fp32-$seed/value"; done | awk '{ printf "%s%+.4f", (NR > 1 ? ", " : ""), $1 - $2 }')
     if [ "$network" = gpt2-nano ]; then
       figure "$network, $p: validation loss above fp32's, %" '<= 0.5' "$(awk -v a="$narrow" -v b="$wide" 'BEGIN { if (b > 0) printf "%.3f", 100 * (a / b - 1) }')" "$narrow against $wide; by seed $each"
     else
