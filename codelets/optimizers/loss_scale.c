@@ -3,8 +3,8 @@
  * positive number is 2^-24. clip_factor divides by the scale before the update. If gradients overflow, the step halves
  * the scale and changes nothing else. After SL_LOSS_SCALE_GROWS steps without an overflow the scale doubles.
  *
- * The state, F32 [2]: the binary logarithm of the scale over the first scale; the number of steps since the scale
- * changed. */
+ * The state, F32 [2]: the binary logarithm of the quotient of the scale and the first scale; the number of steps since
+ * the scale changed. */
 #include <math.h>
 
 #include "codelets/attributes.h"
