@@ -1,9 +1,9 @@
 #!/bin/sh
 # No link is dead: every target of a link in a page exists, anchors included. Every file and folder of this repository
-# exists that a page names in `quotes` or code blocks, or that a comment of the sources names. Finally, the test finds
-# faults that it plants in a copy.
+# exists that a page names in `quotes` or code blocks, or that a comment of the sources names. Makefile.am installs every
+# page and picture of docs. Finally, the test finds faults that it plants in a copy.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
-echo 1..5
+echo 1..6
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -91,6 +91,13 @@ dead_mentions() {
     grep -vE ' .*(NAME|DIR|NN)' | while read -r place path; do there "$path" || echo "$place: there is no $path"; done
 }
 
+# Pages and pictures that Makefile.am doesn't name; a lesson's solutions stay out.
+not_installed() {
+  find docs -path docs/lessons/solutions -prune -o \( -name '*.md' -o -name '*.svg' \) -print | sort | while read -r file; do
+    grep -qF "	$file" Makefile.am || echo "Makefile.am: it doesn't install $file"
+  done
+}
+
 dead_links >"$work/found"
 report 'what pages link to exists: files, folders and headings' "$work/found"
 dead_paths >"$work/found"
@@ -99,11 +106,14 @@ dead_names >"$work/found"
 report 'names of sources that pages quote are those of files' "$work/found"
 dead_mentions >"$work/found"
 report 'files that sources mention exist' "$work/found"
+not_installed >"$work/found"
+report 'Makefile.am installs every page and picture' "$work/found"
 
 # ---- planted faults --------------------------------------------------------------------------------------------------
 copy=$work/copy
 mkdir -p "$copy/docs/how-to" "$copy/tasks/graph"
-touch "$copy/tasks/graph/plan.h" "$copy/Makefile.am"
+touch "$copy/tasks/graph/plan.h" "$copy/docs/how-to/b.svg"
+printf 'PAGES = \\\n\tdocs/a.md\n' >"$copy/Makefile.am"
 cat >"$copy/README.md" <<'END'
 # Title, `quoted` & odd
 ## Again
@@ -131,7 +141,8 @@ README.md:8: there is no tasks/graph/gone.h
 README.md:10: there is no tasks/gone
 README.md:8: no file is named gone.c
 tasks/graph/a.c:1: there is no docs/b.md
+Makefile.am: it doesn't install docs/how-to/b.svg
 END
 cd "$copy" || exit 99
-{ dead_links; dead_paths; dead_names; dead_mentions; } | sed 's, \./, ,' | diff "$work/wanted" - >"$work/found"
+{ dead_links; dead_paths; dead_names; dead_mentions; not_installed; } | sed 's, \./, ,' | diff "$work/wanted" - >"$work/found"
 report 'planted faults are found, and nothing else' "$work/found"
