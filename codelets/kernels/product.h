@@ -106,9 +106,15 @@ static inline void sl_flush_end(unsigned long before) {
 
 /* The 4 bytes at p, in every lane. */
 static inline __attribute__((always_inline)) sl_vec sl_splat_at(const void *p) {
+#ifdef SL_ISA_AVX2
+  float x; /* by VBROADCASTSS: with integers, as VPBROADCASTD, products take 1% longer on Zen 4 */
+  memcpy(&x, p, sizeof x);
+  return (sl_vec){x, x, x, x, x, x, x, x};
+#else
   uint32_t x;
   memcpy(&x, p, sizeof x);
   return (sl_vec)(x - (sl_vec_bits){0});
+#endif
 }
 
 /* to[j to_row + i] = from[i from_row + j] for i < rows, j < columns. */

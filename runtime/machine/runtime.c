@@ -7,6 +7,7 @@
 
 #include "runtime/machine/runtime_state.h"
 #include "runtime/machine/transfers.h"
+#include "runtime/machine/yield.h"
 
 static _Atomic(sl_runtime *) running;
 static atomic_int starting; /* set from start to stop */
@@ -94,6 +95,7 @@ static void take_down(sl_runtime *rt) {
   }
   if (rt->starpu_up) {
     starpu_task_wait_for_all();
+    sl_workers_yield(0);
     starpu_shutdown();
   }
   for (int i = 0; rt->team && i < STARPU_NMAXWORKERS; i++) sl_team_destroy(rt->team[i]);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "runtime/machine/starved.h"
+#include "runtime/machine/yield.h"
 #include "tasks/starpu/codelet.h"
 
 void sl__run_begin(sl__run *p, sl__task *task, int n) {
@@ -22,12 +23,16 @@ void sl__run_begin(sl__run *p, sl__task *task, int n) {
     left += !task[i].exchange;
   }
   atomic_store(&p->left, left);
+  if (!SL_SIMULATED) sl_workers_yield(0);
 }
 
 void sl__run_end(sl__task *t) {
   sl__run *p = t->run;
   atomic_store_explicit(&t->state, SL__ENDED, memory_order_release);
   if (t->exchange || atomic_fetch_sub(&p->left, 1) > 1) return;
+  /* Other threads have work now: the one that waits for this step and submits the next, and the loader. With a worker
+   * on each core, they would wait for the end of a worker's time slice, up to 4 ms. */
+  if (!SL_SIMULATED) sl_workers_yield(1);
   starpu_pthread_mutex_lock(&p->mutex); /* pthread's, except in a simulation */
   starpu_pthread_cond_signal(&p->none_left);
   starpu_pthread_mutex_unlock(&p->mutex);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "runtime/machine/starved.h"
+#include "runtime/machine/yield.h"
 #include "tasks/starpu/codelet.h"
 #include "tests/support/scratch.h"
 
@@ -63,6 +64,10 @@ double sl_seconds_starved(sl_starved *s) {
   return atomic_load(&starving);
 }
 
+/* In place of StarPU's workers. */
+static atomic_int yielding;
+void sl_workers_yield(int yields) { atomic_store(&yielding, yields); }
+
 static void pause_for(double seconds) {
   const struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   nanosleep(&t, NULL);
@@ -83,22 +88,26 @@ static void begins_afresh(void **state) {
   sl__run_destroy(&s.run);
 }
 
-/* The waiting thread continues at the last task's end, neither earlier nor at the exchange's end. */
+/* The waiting thread continues at the last task's end, neither earlier nor at the exchange's end, and from then until
+ * the next step idle workers leave it a core. */
 static void the_last_end_wakes(void **state) {
   (void)state;
   step s;
   pthread_t waiter;
+  atomic_store(&yielding, 1);
   make(&s);
   assert_int_equal(pthread_create(&waiter, NULL, wait_for, &s), 0);
   for (int i = 0; i < N; i++) {
     assert_int_equal(atomic_load(&s.run.left), i < 2 ? 3 - i : 1);
     if (i == N - 1) pause_for(0.05);
     assert_int_equal(atomic_load(&s.over), 0);
+    assert_int_equal(atomic_load(&yielding), 0);
     sl__run_end(&s.task[i]);
     assert_int_equal(atomic_load(&s.task[i].state), SL__ENDED);
   }
   assert_int_equal(pthread_join(waiter, NULL), 0);
   assert_int_equal(s.status, SL_OK);
+  assert_int_equal(atomic_load(&yielding), 1);
   assert_int_equal(atomic_load(&s.run.left), 0);
   assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine", PATIENCE)); /* no task is left */
   sl__run_destroy(&s.run);
