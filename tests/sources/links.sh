@@ -1,7 +1,7 @@
 #!/bin/sh
 # No link is dead: every target of a link in a page exists, anchors included. Every file and folder of this repository
-# exists that a page names in `quotes` or code blocks, or that a comment of the sources names. Makefile.am installs every
-# page and picture of docs. Finally, the test finds faults that it plants in a copy.
+# exists that a page names in `quotes` or code blocks, or that a comment of the sources names. Makefile.am installs all
+# pages and pictures of docs. Finally, the test finds faults that it plants in a copy.
 cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..6
 number=0
