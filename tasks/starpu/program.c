@@ -446,6 +446,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,
                                     &p->exchanges));
+  p->run.yields = p->exchanges != NULL;
   SL_TRY_OUT(place(p, logical, options, &common));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;

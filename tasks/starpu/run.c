@@ -23,7 +23,7 @@ void sl__run_begin(sl__run *p, sl__task *task, int n) {
     left += !task[i].exchange;
   }
   atomic_store(&p->left, left);
-  if (!SL_SIMULATED) sl_workers_yield(0);
+  if (!SL_SIMULATED) sl_workers_yield(p->yields);
 }
 
 void sl__run_end(sl__task *t) {

@@ -12,6 +12,7 @@
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/store.h"
+#include "runtime/machine/yield.h"
 #include "tasks/starpu/program.h"
 #include "tests/support/ranks.h"
 #include "tests/tasks/execute.h"
@@ -63,6 +64,12 @@ int starpu_data_acquire_on_node_cb_sequential_consistency(starpu_data_handle_t h
   return 0;
 }
 
+/* In place of the workers' switch: what the thread that submits has asked for last. */
+static int yielding;
+void sl_workers_yield(int yields) {
+  if (starpu_worker_get_id() < 0) yielding = yields;
+}
+
 /* Concatenated parameters, in the order of the store. */
 static int collect(sl_store *store, float *to) {
   int n = 0;
@@ -95,6 +102,7 @@ static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double
     const sl_step now = {.number = step + 1, .seed = 1, .learning_rate = 0.0078125};
     if (first && sl_runtime_rank(rt) == step % 2) usleep(20000); /* the other rank waits */
     RANK_CHECK(sl_program_run(program, &now) == SL_OK);
+    RANK_CHECK(yielding == (first != NULL)); /* within steps, idle workers yield to exchanges only */
     RANK_CHECK(sl_program_read(program, value, &loss[step]) == SL_OK);
   }
   RANK_CHECK(collect(store, parameters) == PARAMETERS);

@@ -110,6 +110,10 @@ static void the_last_end_wakes(void **state) {
   assert_int_equal(atomic_load(&yielding), 1);
   assert_int_equal(atomic_load(&s.run.left), 0);
   assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine", PATIENCE)); /* no task is left */
+  s.run.yields = 1;                                                      /* a program with exchanges */
+  atomic_store(&yielding, 0);
+  sl__run_begin(&s.run, s.task, N);
+  assert_int_equal(atomic_load(&yielding), 1);
   sl__run_destroy(&s.run);
 }
 
