@@ -139,6 +139,17 @@ check 'tf32 is faster on a GPU' less step.tf32 step.fp32 0.8
 number_of percent_of_peak out >percent
 check 'but no more than its peak, either' less percent whole 1
 expect 'a GPU without TF32' 2 'summit. describes no GPU with TF32 .*--gpu-kernels exact' simulate lenet --machine summit --gpu-kernels tf32
+# The memory of a rank: its program, and the process, which info measures.
+run simulate mlp --machine vm-2 --what-if cpu.process_megabytes=50 --steps 1 --json
+peak=$(number_of predicted_peak_bytes out)
+run simulate mlp --machine vm-2 --what-if cpu.process_megabytes=150 --steps 1 --json
+check "the process counts in a rank's memory" test "$(number_of predicted_peak_bytes out)" = $((peak + 100000000))
+run info --machine --workers 1
+cp out this.yaml
+run bench mlp --workers 1 --gpus 0 --steps 5 --no-measure --json
+number_of peak_memory_bytes out >peak.real
+run simulate mlp --machine this.yaml --workers 1 --steps 1 --json
+check 'the predicted memory is within 3% of the real one' close_to "$(number_of predicted_peak_bytes out)" "$(cat peak.real)" 0.03
 # The times that calibrate measures here: a simulation finds every kind of task among them, by its footprint.
 small='gpt2-nano --size layers=1,width=32,heads=2 --batch 4 --length 16 --clip 1'
 # shellcheck disable=SC2086 # words

@@ -228,8 +228,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     snprintf(title + strlen(title), sizeof title - strlen(title), ", %s",
              sl_stage_text((int)o->stage, mesh.tensor, text));
   }
-  /* Bytes of the batches that a loader reads ahead, and of MPI, StarPU and the recorder in a real run. */
-  enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
+  enum { RUNTIME_BYTES = 20 << 20 }; /* of MPI, StarPU and the recorder in a real run */
   const sl_picture picture = {.title = title,
                               .logical = network.graph,
                               .step = step,
@@ -242,7 +241,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                               .threads = threads,
                               .tasks = o->tasks,
                               .process = (size_t)sl__resident_memory() + RUNTIME_BYTES,
-                              .inputs = DEPTH * (size_t)plan.batch * (network.sample_bytes + sizeof(int32_t))};
+                              .inputs = (size_t)sl__loader_bytes(&network, plan.batch)};
   if (o->dot) {
     SL_TRY_OUT(sl_print_dot(&picture, stdout));
   } else if (o->json) {

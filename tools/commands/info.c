@@ -474,9 +474,11 @@ static sl_status describe(const sl__options *o, sl_runtime *rt) {
   double gflops, bf16, gigabytes;
   char *text;
   int gpus;
+  const int64_t process = sl__resident_memory(); /* the measurements' own memory does not count */
   SL_TRY(sl_comm_agree(sl_runtime_comm(rt), measure(o, rt, &gflops, &bf16, &gigabytes, &kept)));
   SL_TRY(sl__describe_this(rt, &kept, &m, &gpus));
   if (sl_runtime_rank(rt) != 0) return SL_OK;
+  m.cpu.process = (double)process;
   if (gpus > m.gpu.count)
     sl_log(SL_LOG_WARNING,
            "the GPUs are left out: their speed is not known until 'starling calibrate MODEL' measures it");

@@ -20,6 +20,7 @@ typedef struct sl__cpu_description {
   double memory;           /* bytes of a node */
   double bandwidth;        /* bytes/s of a NUMA domain's memory */
   double overhead;         /* seconds that a task costs besides its kernel */
+  double process;          /* bytes of a rank's process before it has a program; 0: unknown */
   double watts, idle;      /* of a node without its GPUs: all cores busy, none busy; 0: unknown */
 } sl__cpu_description;
 

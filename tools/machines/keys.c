@@ -10,6 +10,7 @@ const char *const sl__topology_names[] = {"star", "fat-tree", "dragonfly", "toru
 /* Ranges keep out slips of units (bytes for gigabytes), not machines that may be built. */
 #define GFLOPS .kind = SL__KEY_REAL, .unit = 1e9, .least = 1e-3, .most = 1e9
 #define GIGABYTES .kind = SL__KEY_REAL, .unit = 1e9, .least = 1e-3, .most = 1e6
+#define MEGABYTES .kind = SL__KEY_REAL, .unit = 1e6, .least = 1e-1, .most = 1e6
 #define RATE .kind = SL__KEY_REAL, .unit = 1e9, .least = 1e-6, .most = 1e6
 #define MICROSECONDS .kind = SL__KEY_REAL, .unit = 1e-6, .least = 1e-3, .most = 1e7
 #define SHARE .kind = SL__KEY_REAL, .unit = 1, .least = 0.001, .most = 1
@@ -40,6 +41,9 @@ const sl__machine_key sl__machine_keys[] = {
      RATE},
     {KEY("cpu.overhead_us", "", SECTION, "3", "time that a task costs beside its kernel"), FIELD(cpu.overhead),
      MICROSECONDS},
+    {KEY("cpu.process_megabytes", "", NONE, "45",
+         "memory of a rank's process before it has a program: code, libraries, MPI, StarPU"),
+     FIELD(cpu.process), MEGABYTES},
     {KEY("cpu.watts", "", NONE, "600", "power of a node without its GPUs, all cores busy"), FIELD(cpu.watts), WATTS},
     {KEY("cpu.idle_watts", "", NONE, "200", "power of a node without its GPUs, no core busy"), FIELD(cpu.idle), WATTS},
 

@@ -17,10 +17,7 @@
 #include "tools/settings/workers.h"
 #include "tools/simulate/node.h"
 
-/* Bytes of a rank besides its program: MPI, StarPU, the recorder and the libraries. A constant, so that the same
- * command gives the same answer. */
-static const double PROCESS = 120e6;
-enum { DEPTH = 3 /* batches that a loader reads ahead */, BUCKET = 2 << 20 /* bytes that one exchange moves */ };
+enum { BUCKET = 2 << 20 }; /* bytes that one exchange moves */
 
 /* The logical graph depends on batch, recomputation, folds and kind of workers only, so neighbours in the search share
  * it. */
@@ -126,10 +123,9 @@ static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated 
   p->tasks = step->n_nodes;
   p->seconds = schedule->makespan;
   add_up(step, schedule, job->share.cpus + job->share.gpus, p);
-  const double rows = (double)plan->batch / ranks;
   p->node = local * ((double)sl_memory_of_program(step, memory) +
                      (double)sl_graph_scratch(step, &plan->tiles) * job->share.cpus * job->threads +
-                     DEPTH * rows * (double)(network->sample_bytes + sizeof(int32_t)) + PROCESS);
+                     sl__simulated_beside(job, network, plan->batch / ranks));
   SL_TRY_OUT(hold(s, step, schedule, memory, &machine, keep, p));
   judge(s, p);
   p->valid = 1;
@@ -146,12 +142,12 @@ out:
 /* The facts from which rank_bytes computes the memory of a rank. */
 typedef struct beside {
   const sl__simulated *job;
-  double inputs; /* bytes of the batches that its loader reads ahead */
+  double beside; /* bytes besides its program */
 } beside;
 
 static double rank_bytes(const sl__mesh_step *step, const void *arg) {
   const beside *b = arg;
-  return step->bytes + step->scratch * b->job->share.cpus * b->job->threads + b->inputs + PROCESS;
+  return step->bytes + step->scratch * b->job->share.cpus * b->job->threads + b->beside;
 }
 
 /* A plan whose ranks share samples. */
@@ -173,9 +169,7 @@ static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simul
                          .machine = machine_of(s, job),
                          .joined = simulation.joined,
                          .gpu_memory = s->gpu_memory};
-  const beside other = {
-      .job = job,
-      .inputs = DEPTH * (double)plan->batch / mesh.data * (double)(network->sample_bytes + sizeof(int32_t))};
+  const beside other = {.job = job, .beside = sl__simulated_beside(job, network, plan->batch / mesh.data)};
   sl__prediction *p = &c->p;
   sl__mesh_steps *steps;
   wanted.machine.fast = sl__gpu_kernels(s->o);

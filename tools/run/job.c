@@ -222,14 +222,11 @@ static sl_status make_programs(sl__job *j) {
   if (j->trains) SL_TRY(make_evaluator(j));
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
-  enum { DEPTH = 3 }; /* batches that a loader reads ahead */
-  /* What the first step touches besides its data, mostly code: 1.6 to 3.2 MB with StarPU 1.3, 2.7 to 6 with 1.4. */
-  enum { FIRST_STEP_BYTES = 2000000 };
-  const int64_t sample = (int64_t)(n->sample_bytes + sizeof(int32_t));
-  j->predicted = resident + FIRST_STEP_BYTES + (int64_t)sl_program_bytes(j->program, j->step > 0) +
-                 DEPTH * j->ranks.training_rows * sample;
+  j->predicted = resident + SL__FIRST_STEP_BYTES + (int64_t)sl_program_bytes(j->program, j->step > 0) +
+                 sl__loader_bytes(n, j->ranks.training_rows);
   j->predicted += (int64_t)sl__sync_bytes(&j->sync, j->store);
-  if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * j->ranks.rows * sample;
+  if (j->trains)
+    j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + sl__loader_bytes(n, j->ranks.rows);
   return SL_OK;
 }
 

@@ -37,6 +37,11 @@ typedef struct run {
   double memory; /* bytes of the rank that needs most */
 } run;
 
+static double rank_bytes(const run *r, const sl__mesh_step *s) {
+  return s->bytes + s->scratch * r->job->share.cpus * r->job->threads +
+         sl__simulated_beside(r->job, &r->network, r->plan.batch / r->mesh->data);
+}
+
 static sl_status check(const sl__options *o) {
   if (o->sched || o->sched_lib || o->no_priorities)
     return sl_blame(
@@ -111,7 +116,7 @@ static sl_status predict(run *r) {
   for (int i = 0; i < r->steps->n; i++) {
     const sl__mesh_step *s = &r->steps->rank[i];
     r->flops += s->flops * r->mesh->data;
-    r->memory = fmax(r->memory, s->bytes + s->scratch * r->job->share.cpus * r->job->threads);
+    r->memory = fmax(r->memory, rank_bytes(r, s));
     if (s->step->n_nodes > r->tasks) r->tasks = s->step->n_nodes;
   }
   return SL_OK;
@@ -137,8 +142,7 @@ static void print_ranks(const run *r) {
     char text[SL_PLACEMENT_TEXT];
     printf("%-20s %8d %10.2f %7.1f%% %7.1f%% %7.1f%% %11.1f\n", sl_stage_text(i, r->mesh->tensor, text),
            s->step->n_nodes, 1e-9 * s->flops, 100 * j->rank[i].busy / j->makespan,
-           100 * j->rank[i].exposed / j->makespan, 100 * j->rank[i].bubble / j->makespan,
-           1e-6 * (s->bytes + s->scratch * r->job->share.cpus * r->job->threads));
+           100 * j->rank[i].exposed / j->makespan, 100 * j->rank[i].bubble / j->makespan, 1e-6 * (rank_bytes(r, s)));
   }
 }
 
@@ -178,11 +182,11 @@ static json_t *ranks_to_json(const run *r) {
   for (int i = 0; i < j->ranks; i++) {
     const sl__mesh_step *s = &r->steps->rank[i];
     json_array_append_new(
-        all, json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "stage", i / r->mesh->tensor, "part",
-                       i % r->mesh->tensor, "tasks", s->step->n_nodes, "flops", s->flops, "busy_percent",
-                       100 * j->rank[i].busy / j->makespan, "exposed_percent", 100 * j->rank[i].exposed / j->makespan,
-                       "bubble_percent", 100 * j->rank[i].bubble / j->makespan, "predicted_peak_bytes",
-                       s->bytes + s->scratch * r->job->share.cpus * r->job->threads));
+        all,
+        json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "stage", i / r->mesh->tensor, "part", i % r->mesh->tensor,
+                  "tasks", s->step->n_nodes, "flops", s->flops, "busy_percent", 100 * j->rank[i].busy / j->makespan,
+                  "exposed_percent", 100 * j->rank[i].exposed / j->makespan, "bubble_percent",
+                  100 * j->rank[i].bubble / j->makespan, "predicted_peak_bytes", rank_bytes(r, s)));
   }
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "tools/run/session.h"
 #include "tools/settings/workers.h"
 
 enum { MOST_WORKERS = 256, MOST_GPUS = 16 }; /* of a process, in StarPU's build for SimGrid (tools/build-starpu) */
@@ -117,6 +118,11 @@ double sl__simulated_peak(const sl__simulated *s, sl_precision precision) {
 const char *sl__simulated_precision(const sl__simulated *s, sl_precision precision) {
   if (s->kernels != SL_GPU_TF32 || precision == SL_PRECISION_BF16) return sl_precision_names[precision];
   return precision == SL_PRECISION_FP16 ? "fp16, on GPUs in TF32" : "fp32, on GPUs in TF32";
+}
+
+double sl__simulated_beside(const sl__simulated *s, const sl_network *network, int64_t rows) {
+  const double process = s->machine.cpu.process > 0 ? s->machine.cpu.process : 120e6;
+  return process + SL__FIRST_STEP_BYTES + (double)sl__loader_bytes(network, rows);
 }
 
 static double watts_of(const sl__machine_description *m, double busy) {

@@ -2,6 +2,7 @@
 #ifndef SL_SIMULATE_NODE_H
 #define SL_SIMULATE_NODE_H
 
+#include "models/models.h"
 #include "runtime/processors/cuda_context.h"
 #include "runtime/simulated/simulation.h"
 #include "tasks/graph/precision.h"
@@ -27,6 +28,9 @@ sl_simulation sl__simulation_of(const sl__simulated *simulated);
 double sl__simulated_peak(const sl__simulated *simulated, sl_precision precision);
 /* The precision in words, with TF32 if GPUs use it. */
 const char *sl__simulated_precision(const sl__simulated *simulated, sl_precision precision);
+/* Bytes that a rank takes besides its program: the process and the batches that its loader reads ahead. rows: its
+ * samples of a batch. */
+double sl__simulated_beside(const sl__simulated *simulated, const sl_network *network, int64_t rows);
 /* Watts of all nodes, if the workers of the simulated one are busy for this share of the time; NaN: unknown. The
  * simulated node may be slow by a factor (--slow-node); the others then compute for less time. */
 double sl__simulated_watts(const sl__simulated *simulated, double busy, double slower);

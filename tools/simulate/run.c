@@ -226,6 +226,10 @@ static sl_status simulate(run *r) {
 }
 
 static double peak(const run *r) { return sl__simulated_peak(&r->job, r->training.precision); }
+static double peak_bytes(const run *r) {
+  return (double)sl_program_bytes(r->program, 0) +
+         sl__simulated_beside(&r->job, &r->network, r->plan.batch / r->job.ranks);
+}
 static double watts(const run *r) { return sl__simulated_watts(&r->job, r->usage.kernels, r->machine.slower); }
 
 static void print_text(const run *r) {
@@ -253,7 +257,7 @@ static void print_text(const run *r) {
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step and rank, between %d memories\n", 1e-6 * r->moved,
            sl_transfers_nodes());
-  printf("memory           %10.1f MB   predicted peak of a rank\n", 1e-6 * (double)sl_program_bytes(r->program, 0));
+  printf("memory           %10.1f MB   predicted peak of a rank\n", 1e-6 * peak_bytes(r));
   if (isfinite(watts(r))) printf("energy           %10.3f J    a step\n", watts(r) * r->median);
   if (m->price > 0)
     printf("price            %10.4f %s  for 1000 samples\n",
@@ -278,7 +282,7 @@ static sl_status print_json(const run *r) {
                            "critical_path_s", r->bound.critical_path, "area_s", r->bound.area, "predicted_step_s",
                            sl_program_schedule(r->program)->makespan, "kernel_percent", 100 * r->usage.kernels,
                            "idle_percent", idle, "tasks", sl_program_graph(r->program)->n_nodes, "moved_bytes",
-                           r->moved, "predicted_peak_bytes", (json_int_t)sl_program_bytes(r->program, 0));
+                           r->moved, "predicted_peak_bytes", (json_int_t)peak_bytes(r));
   char policies[4096];
   if (all && sl_policies_names(r->o->sched_lib, policies, sizeof policies) == SL_OK)
     json_object_set_new(all, "policies", json_string(policies));

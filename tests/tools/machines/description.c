@@ -19,6 +19,7 @@ static const char whole[] =
     "  memory_gigabytes: 64\n"
     "  gigabytes_per_s: 40\n"
     "  overhead_us: 3\n"
+    "  process_megabytes: 45.5\n"
     "  watts: 400\n"
     "  idle_watts: 100\n"
     "gpu:\n"
@@ -71,6 +72,7 @@ static void keys_and_units(void **state) {
   assert_near(m.cpu.memory, 6.4e10, 1);
   assert_near(m.cpu.bandwidth, 4e10, 1);
   assert_near(m.cpu.overhead, 3e-6, 1e-18);
+  assert_near(m.cpu.process, 4.55e7, 1);
   assert_near(m.cpu.watts, 400, 0);
   assert_near(m.cpu.idle, 100, 0);
   assert_int_equal(m.gpu.count, 4);
@@ -170,22 +172,22 @@ static void wrong_entries(void **state) {
       {"efficiency: 0.5", "efficiency: 1.01", "line 7: cpu.efficiency: share of the peak that large products reach"},
       {"efficiency: 0.5", "efficiency: 85%", "'85%' must be a number from 0.001 to 1, such as 0.85"},
       {"memory_gigabytes: 64", "memory_gigabytes: 68719476736", "line 8: cpu.memory_gigabytes: memory of a node"},
-      {"idle_watts: 100", "idle_watts: 401", "line 12: cpu.idle_watts: more than cpu.watts"},
-      {"  watts: 400\n", "", "line 11: cpu.watts is missing: add 'watts: 600'"},
-      {"  count: 4\n", "", "line 13: gpu.count is missing: add 'count: 8' (GPUs of a node)"},
-      {"count: 4", "count: 1", "line 21: gpu.peers: a node with one GPU has no links between GPUs: remove gpu.peers"},
+      {"idle_watts: 100", "idle_watts: 401", "line 13: cpu.idle_watts: more than cpu.watts"},
+      {"  watts: 400\n", "", "line 12: cpu.watts is missing: add 'watts: 600'"},
+      {"  count: 4\n", "", "line 14: gpu.count is missing: add 'count: 8' (GPUs of a node)"},
+      {"count: 4", "count: 1", "line 22: gpu.peers: a node with one GPU has no links between GPUs: remove gpu.peers"},
       {"count: 4", "count: 0", "gpu.count: GPUs of a node: '0' must be a whole number"},
       {"  link: {gigabytes_per_s: 20, latency_us: 11}\n", "", "gpu.link.gigabytes_per_s is missing"},
-      {"link: {gigabytes_per_s: 20, latency_us: 11}", "link: 20", "line 20: gpu.link must be a section of keys"},
+      {"link: {gigabytes_per_s: 20, latency_us: 11}", "link: 20", "line 21: gpu.link must be a section of keys"},
       {"peers: {gigabytes_per_s: 100, latency_us: 7}", "peers: {latency_us: 7}",
-       "line 21: gpu.peers.gigabytes_per_s is missing"},
-      {"idle_watts: 30\n", "idle_watts: 301\n", "line 23: gpu.idle_watts: more than gpu.watts"},
-      {"  latency_us: 2\n", "", "line 25: network.latency_us is missing beside the other keys"},
-      {"per_rank: 6", "per_rank: 25", "line 26: network.gigabytes_per_s_per_rank: more than gigabytes_per_s_per_node"},
+       "line 22: gpu.peers.gigabytes_per_s is missing"},
+      {"idle_watts: 30\n", "idle_watts: 301\n", "line 24: gpu.idle_watts: more than gpu.watts"},
+      {"  latency_us: 2\n", "", "line 26: network.latency_us is missing beside the other keys"},
+      {"per_rank: 6", "per_rank: 25", "line 27: network.gigabytes_per_s_per_rank: more than gigabytes_per_s_per_node"},
       {"shared_memory: {gigabytes_per_s: 8, latency_us: 1}", "shared_memory: {latency_us: 1}",
        "network.shared_memory.gigabytes_per_s is missing"},
       {DRAGONFLY, "torus",
-       "line 29: network.extents is missing, which the topology torus needs: add 'extents: [8, 8, 8]'"},
+       "line 30: network.extents is missing, which the topology torus needs: add 'extents: [8, 8, 8]'"},
       {DRAGONFLY, "torus\n  extents: []", "network.extents: nodes along each of one to three dimensions"},
       {DRAGONFLY, "torus\n  extents: [2, 2, 2, 2]", "must be a list of one to three numbers"},
       {DRAGONFLY, "torus\n  extents: [2, [2]]", "must be a list of one to three numbers"},
@@ -194,22 +196,22 @@ static void wrong_entries(void **state) {
       {DRAGONFLY, "fat-tree\n  oversubscription: 1",
        "network.nodes_per_leaf is missing, which the topology fat-tree needs"},
       {DRAGONFLY, "fat-tree\n  nodes_per_leaf: 8\n  oversubscription: 0.5", "'0.5' must be a number from 1 to 1000"},
-      {"dragonfly", "star", "line 30: network.groups belongs to the topology dragonfly, but network.topology is star"},
+      {"dragonfly", "star", "line 31: network.groups belongs to the topology dragonfly, but network.topology is star"},
       {"dragonfly", "dragonfl",
-       "line 29: network.topology: unknown topology 'dragonfl'; choose star, fat-tree, dragonfly "
+       "line 30: network.topology: unknown topology 'dragonfl'; choose star, fat-tree, dragonfly "
        "or torus; did you mean 'dragonfly'?"},
       {"  topology: dragonfly\n", "", "network.topology is missing"},
-      {", currency: EUR", "", "line 33: price.currency is missing"},
+      {", currency: EUR", "", "line 34: price.currency is missing"},
       {"EUR", "EURO-EURO", "'EURO-EURO' must be a text of 1 to 7 letters"},
       {"name: big", "name: a/b", "line 1: name: the machine's name"},
       {"name: big", "name: ''", "'' must be a text of 1 to 63 letters"},
       {"source: a test\n", "", "line 1: source is missing"},
       {"source: a test", "source: \"\\0\"", "line 2: source"},
-      {"gpu:\n", "gpus:\n", "line 13: unknown key 'gpus'; did you mean 'gpu'?"},
-      {"gpu:\n", "gpu: 4\nx:\n", "line 13: gpu must be a section of keys"},
-      {"price: ", "network: {}\nprice: ", "line 33: key 'network' occurs twice"},
-      {"price: ", "[price]: ", "line 33: a list or section cannot be a key"},
-      {"price: ", "---\nprice: ", "line 33: a second document begins"},
+      {"gpu:\n", "gpus:\n", "line 14: unknown key 'gpus'; did you mean 'gpu'?"},
+      {"gpu:\n", "gpu: 4\nx:\n", "line 14: gpu must be a section of keys"},
+      {"price: ", "network: {}\nprice: ", "line 34: key 'network' occurs twice"},
+      {"price: ", "[price]: ", "line 34: a list or section cannot be a key"},
+      {"price: ", "---\nprice: ", "line 34: a second document begins"},
       {"name: big", "name: 'big", "not YAML"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -222,7 +224,7 @@ static void wrong_entries(void **state) {
   assert_fails(SL_EINVAL, "a machine is a section of keys", parse("- name\n", &m));
   char text[4096];
   snprintf(text, sizeof text, "%.*snetwork: {}\n", (int)(strstr(whole, "gpu:") - whole), whole);
-  assert_fails(SL_EINVAL, "line 13: network.latency_us is missing", parse(text, &m));
+  assert_fails(SL_EINVAL, "line 14: network.latency_us is missing", parse(text, &m));
 }
 
 /* What is written is read, and written again the same. */
@@ -236,6 +238,7 @@ static void assert_round_trip(const sl__machine_description *m) {
   assert_string_equal(again.name, m->name);
   assert_string_equal(again.source, m->source);
   assert_int_equal(again.cpu.cores, m->cpu.cores);
+  assert_near(again.cpu.process, m->cpu.process, 1e-8 * m->cpu.process);
   assert_near(again.cpu.peak.fp32 / m->cpu.peak.fp32, 1, 1e-8);
   assert_near(again.network.shape[2], m->network.shape[2], 0);
   assert_int_equal(again.network.topology, m->network.topology);
