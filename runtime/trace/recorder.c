@@ -48,6 +48,8 @@ sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder) {
   return SL_OK;
 }
 
+size_t sl_recorder_bytes(void) { return sizeof(sl_recorder) + SL_RECORDER_CAPACITY * sizeof(slot); }
+
 void sl_recorder_destroy(sl_recorder *recorder) {
   if (!recorder) return;
   free(recorder->slots);

@@ -38,6 +38,7 @@ enum { SL_RECORDER_CAPACITY = 1 << 16 };
 
 /* capacity: number of records kept, rounded up to a power of two; 0: SL_RECORDER_CAPACITY (4 MB). */
 sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder);
+size_t sl_recorder_bytes(void);                                       /* of a recorder of the default capacity */
 void sl_recorder_destroy(sl_recorder *recorder);                      /* NULL is allowed */
 void sl_recorder_add(sl_recorder *recorder, const sl_record *record); /* any thread, any time */
 void sl_recorder_clear(sl_recorder *recorder); /* drops all records added so far; any thread, any time */

@@ -122,6 +122,13 @@ if [ -n "${MPIEXEC-}" ]; then
   # shellcheck disable=SC2086
   $limit "$MPIEXEC" -n 2 "$starling" bench $small --leaves 4 --workers 1 --balance auto >out 2>err || code=$?
   check 'two ranks that share a GPU, leaves by measurement' grep -q '^balance .*a leaf takes .* ms on ranks 0 to 1' out
+  # Unequal GPUs: the kernels of rank 1's take a tenth of the time. 16 leaves are worth being divided anew.
+  code=0
+  # shellcheck disable=SC2086
+  $limit "$MPIEXEC" -n 1 env EMULATED_TIMED=0.01 "$starling" bench $small --batch 32 --leaves 16 --workers gpu --balance auto : \
+    -n 1 env EMULATED_TIMED=0.1 "$starling" bench $small --batch 32 --leaves 16 --workers gpu --balance auto >out 2>err || code=$?
+  check 'two ranks of unequal GPUs: the faster one gets more leaves' \
+    awk '/^balance / && match($0, /[0-9]+, [0-9]+ leaves in place of 8, 8/) { split(substr($0, RSTART), leaves, /[, ]+/); found = leaves[1] + leaves[2] == 16 && leaves[2] > 2 * leaves[1] } END { exit !found }' out
 else skip 'no MPI launcher'; fi
 
 make_set data 96 32 8 3

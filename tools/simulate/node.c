@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "runtime/trace/recorder.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
 
@@ -122,7 +123,8 @@ const char *sl__simulated_precision(const sl__simulated *s, sl_precision precisi
 
 double sl__simulated_beside(const sl__simulated *s, const sl_network *network, int64_t rows) {
   const double process = s->machine.cpu.process > 0 ? s->machine.cpu.process : 120e6;
-  return process + SL__FIRST_STEP_BYTES + (double)sl__loader_bytes(network, rows);
+  return process + SL__NETWORK_BYTES + SL__FIRST_STEP_BYTES + (double)sl_recorder_bytes() +
+         (double)sl__loader_bytes(network, rows);
 }
 
 static double watts_of(const sl__machine_description *m, double busy) {

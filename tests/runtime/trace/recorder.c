@@ -72,6 +72,7 @@ static void default_capacity(void **state) {
   sl_recorder *recorder;
   assert_ok(sl_recorder_create(0, &recorder));
   assert_int_equal(sl_recorder_capacity(recorder), SL_RECORDER_CAPACITY);
+  assert_in_range(sl_recorder_bytes(), 64 * SL_RECORDER_CAPACITY, 80 * SL_RECORDER_CAPACITY);
   sl_recorder_destroy(recorder);
   if (sizeof(size_t) > 4) assert_fails(SL_EINVAL, "at most", sl_recorder_create(((size_t)1 << 32) + 1, &recorder));
 }
