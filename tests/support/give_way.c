@@ -95,10 +95,14 @@ static unsigned give_way_at_times(void *arg) {
   return 0;
 }
 
+/* Hooks outlive StarPU's end: a process that starts StarPU again has them. Its tables have 16 entries. */
 int starpu_init(struct starpu_conf *conf) {
+  static int hooked;
   if (!begin) find();
   const int result = begin(conf);
-  if (result == 0 && when_idle) when_idle(give_way, NULL);
-  if (result == 0 && at_progress) at_progress(give_way_at_times, NULL);
+  if (result != 0 || hooked) return result;
+  if (when_idle) when_idle(give_way, NULL);
+  if (at_progress) at_progress(give_way_at_times, NULL);
+  hooked = 1;
   return result;
 }
