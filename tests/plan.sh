@@ -68,7 +68,7 @@ check 'with the parameters divided, too, no more nodes are needed' at_most "$few
 # shellcheck disable=SC2086
 expect 'they do, too' 0 'ZeRO 3' plan $wide --nodes "${fewer:-2}"
 # shellcheck disable=SC2086
-expect 'one less does not' 1 'GB are missing' plan $wide --nodes $((${nodes:-2} - 1))
+expect 'one less does not' 1 'GB are missing' plan $wide --nodes $((${fewer:-2} - 1))
 code=0
 (grep -q __asan_init "$starling" || ulimit -v 12000000; "$starling" plan gpt2 --size layers=96,width=12288,heads=96 --machine epyc-2x64 >out 2>err) || code=$?
 check '175 thousand million parameters are refused, in little memory' test "$code" = 1

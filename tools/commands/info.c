@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <hwloc.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -478,7 +479,7 @@ static sl_status describe(const sl__options *o, sl_runtime *rt) {
   SL_TRY(sl_comm_agree(sl_runtime_comm(rt), measure(o, rt, &gflops, &bf16, &gigabytes, &kept)));
   SL_TRY(sl__describe_this(rt, &kept, &m, &gpus));
   if (sl_runtime_rank(rt) != 0) return SL_OK;
-  m.cpu.process = (double)process;
+  m.cpu.process = 1e6 * round(1e-6 * (double)process); /* it varies by some 0.1 MB */
   if (gpus > m.gpu.count)
     sl_log(SL_LOG_WARNING,
            "the GPUs are left out: their speed is not known until 'starling calibrate MODEL' measures it");
