@@ -1,5 +1,5 @@
-/* See yield.h. Idle workers call the hooks in StarPU's table and lock each entry of it. So the hook is in the table
- * only while workers are to yield. */
+/* See yield.h. While StarPU's table of hooks is not empty, each poll of an idle worker locks each of its 16 entries. So
+ * the hook is registered only while workers are to yield. */
 #include "runtime/machine/yield.h"
 
 #include <pthread.h>

@@ -20,7 +20,7 @@ typedef struct sl__run {
   atomic_int first_bad; /* lowest node whose output is not finite, in a checking step; INT_MAX: none */
   atomic_int last;      /* node that ended last; -1: none yet */
   atomic_int left;      /* number of tasks that have not ended, without exchanges */
-  int yields;           /* idle workers yield their cores during a step, too: to the threads of exchanges */
+  int yields;           /* 1: idle workers yield their cores during a step, too, to the threads of exchanges */
   starpu_pthread_mutex_t mutex;
   starpu_pthread_cond_t none_left;
 #if SL_SIMULATED

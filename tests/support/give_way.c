@@ -95,7 +95,8 @@ static unsigned give_way_at_times(void *arg) {
   return 0;
 }
 
-/* Hooks outlive StarPU's end: a process that starts StarPU again has them. Its tables have 16 entries. */
+/* StarPU keeps its hooks when it ends. So a process that starts it again must not register them again, or they fill
+ * StarPU's tables of 16 entries. */
 int starpu_init(struct starpu_conf *conf) {
   static int hooked;
   if (!begin) find();
