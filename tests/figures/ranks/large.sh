@@ -3,7 +3,7 @@
 # tokens: the largest sum of the ranks' memory (PSS, which counts shared pages once), for one rank and for RANKS (4)
 # ranks of one worker with ZeRO stage 3; both recompute blocks. The one rank has one leaf, since each further leaf needs
 # memory for gradients of its own. Target: all ranks together need at most 1.15 times what the one needs. STEPS (2).
-# gpt2-large takes 14.5 GB of memory and five minutes on two cores.
+# gpt2-large takes 14.5 GB of memory and less than ten minutes on two cores.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/figures/figure.shlib"
