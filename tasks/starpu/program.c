@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/transfers.h"
@@ -124,11 +125,14 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
   (*t)->part = info->part;
   if (SL_SIMULATED || !(*t)->data || ((*t)->common && rank != 0)) return SL_OK;
   char whole[SL_PART_NAME];
+  /* The other ranks wait here for rank 0 if it initialises what they share: the watch must see that it works. */
+  sl_activity_begin(SL_WORKS_LONG, "the initial values of a tensor");
   if (info->part.size)
     sl_init_fill_part(&info->init, p->plan.seed, sl_part_whole_name((*t)->name, whole), (*t)->dtype, &info->part,
                       (*t)->data);
   else
     sl_init_fill(&info->init, p->plan.seed, (*t)->name, (*t)->dtype, &(*t)->shape, (*t)->data);
+  sl_activity_end();
   return SL_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/activity.h"
 #include "tasks/spread/spread.h"
 #include "tests/tasks/execute.h"
 #include "tests/tasks/toy.h"
@@ -240,6 +241,32 @@ static void reads_what_is_kept(void **state) {
   sl_runtime_stop(rt);
 }
 
+/* Ranks wait for the one that initialises what they share: its watch counts each tensor as progress. */
+static void moves_with_each_initial_tensor(void **state) {
+  (void)state;
+  enum { B = 24 };
+  sl_runtime *rt = start("eager", 1);
+  sl_store *store;
+  sl_value loss;
+  sl_graph *g = toy_training(B, &loss);
+  sl_plan plan = {.batch = B, .seed = 1};
+  unsigned long moves[2];
+  assert_ok(sl_store_create(&store));
+  assert_ok(sl_plan_complete(&plan));
+  for (int k = 0; k < 2; k++) { /* the second program finds the tensors in the store */
+    sl_program *program;
+    const unsigned long before = sl_activity_read(NULL, 0).moves;
+    assert_ok(sl_program_create(rt, store, g, &plan, NULL, &program));
+    moves[k] = sl_activity_read(NULL, 0).moves - before;
+    sl_program_destroy(program);
+  }
+  assert_true(sl_store_count(store) > 0);
+  assert_true(moves[0] >= moves[1] + 2 * (unsigned long)sl_store_count(store));
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
 static void refuses_other_tensors(void **state) {
   (void)state;
   sl_runtime *rt = start("eager", 1);
@@ -262,10 +289,15 @@ static void refuses_other_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_sequential_bits),     cmocka_unit_test(names_what_failed),
-      cmocka_unit_test(names_the_first_failure),   cmocka_unit_test(stops_at_a_failure),
-      cmocka_unit_test(finds_the_first_nonfinite), cmocka_unit_test(one_step_at_a_time),
-      cmocka_unit_test(reads_what_is_kept),        cmocka_unit_test(refuses_other_tensors),
+      cmocka_unit_test(gives_sequential_bits),
+      cmocka_unit_test(names_what_failed),
+      cmocka_unit_test(names_the_first_failure),
+      cmocka_unit_test(stops_at_a_failure),
+      cmocka_unit_test(finds_the_first_nonfinite),
+      cmocka_unit_test(one_step_at_a_time),
+      cmocka_unit_test(reads_what_is_kept),
+      cmocka_unit_test(refuses_other_tensors),
+      cmocka_unit_test(moves_with_each_initial_tensor),
   };
   return cmocka_run_group_tests_name("program", tests, NULL, NULL);
 }
