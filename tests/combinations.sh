@@ -28,7 +28,7 @@ draw() { # number of the draw: a line of the plan, then three lines of other opt
       }
       text = "--ranks " data * pipe * tensor
       if (!fixed) text = text " --mesh data=" data ",pipe=" pipe ",tensor=" tensor " --zero " pick(4)
-      if (pipe > 1) text = text maybe(0.7, "--pipe-order " of("1f1b gpipe zero-bubble eager-1f1b")) maybe(0.3, "--pipe-parts " 1 + pick(3))
+      if (pipe > 1) text = text maybe(0.7, "--pipe-order " of("1f1b gpipe zero-bubble eager-1f1b auto")) maybe(0.3, "--pipe-parts " 1 + pick(3))
       text = text " --workers " 1 + pick(3) maybe(0.3, "--threads-per-worker " 1 + pick(2)) maybe(0.8, "--sched " of("eager lws ws prio dmda dmdas random"))
       text = text maybe(0.4, "--recompute " of("none attention block")) maybe(0.3, "--offload disk:offload")
       if (!fixed) text = text " --balance " (data == 2 && micro == 1 && pipe * tensor == 1 ? of("even auto 3," leaves - 3) : "even")

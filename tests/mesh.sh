@@ -46,6 +46,30 @@ check 'all forward passes first take as long' close_to "$(number_of step_s out)"
 gpipe=$(number_of predicted_peak_bytes out)
 simulated --ranks-per-node 3 --mesh pipe=3 --micro-batches 12 --leaves 12
 check 'but more memory' less "$(number_of predicted_peak_bytes out)" "$gpipe"
+# --pipe-order auto: the fastest predicted step. On the slow network messages decide, on the even one the bubble.
+chosen() { # what, simulate's arguments
+  what=$1 least='' most=''
+  shift
+  for order in 1f1b zero-bubble eager-1f1b auto; do
+    # shellcheck disable=SC2086
+    run simulate $gpt "$@" --mesh pipe=3 --micro-batches 12 --leaves 12 --pipe-order $order --json
+    seconds=$(number_of step_s out)
+    [ $order = auto ] && break
+    if [ -z "$least" ] || less "$seconds" "$least"; then least=$seconds; fi
+    if [ -z "$most" ] || less "$most" "$seconds"; then most=$seconds; fi
+  done
+  check "$what: the orders differ" less "$(product "$least" 1.02)" "$most"
+  check "$what: auto takes the fastest" less "$seconds" "$(product "$least" 1.0101)"
+  check "$what: and names it" grep -qE '"order": "(1f1b|zero-bubble|eager-1f1b)"' out
+}
+chosen 'even' --machine even.yaml --ranks-per-node 3
+chosen 'slow network' --machine slow.yaml --nodes 3
+run graph gpt2-nano --length 32 --batch 24 --leaves 12 --micro-batches 12 --ranks 3 --mesh pipe=3 --machine even.yaml --pipe-order auto
+check 'graph chooses an order, too' test "$code" = 0
+simulated --ranks-per-node 3 --mesh pipe=3 --micro-batches 12 --leaves 12 --stages 1,1,4
+check 'unequal stages take longer' less "$(product "$many" 1.2)" "$(number_of step_s out)"
+simulated --ranks-per-node 3 --mesh pipe=3 --micro-batches 12 --leaves 12 --stages 1,1
+check 'shares for another number of stages are refused' grep -q "2 shares ('1,1') for 3 runs of layers (--stages)" err
 # shellcheck disable=SC2086
 run simulate $gpt --machine slow.yaml --nodes 3 --mesh pipe=3 --micro-batches 12 --leaves 12 --json
 check 'a slow network takes time' less "$(product "$many" 1.05)" "$(number_of step_s out)"

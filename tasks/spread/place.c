@@ -431,7 +431,6 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
   p->tensor = how->tensor > 1 ? how->tensor : 1;
-  const int chunks = how->chunks > 1 && how->stages > p->tensor ? how->chunks : 1;
   if (how->stages > 1 &&
       (!(w.on = calloc(values, sizeof *w.on)) || !(p->computes = calloc(nodes, sizeof *p->computes)) ||
        !(p->run = malloc(nodes * sizeof *p->run)) || !(p->keeps = calloc(values, sizeof *p->keeps)) ||
@@ -439,7 +438,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
     SL_TRY_OUT(sl_no_memory("to place %d values on %d stages", g->n_values, how->stages));
   for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = w.arrived[v] = NONE;
   if (how->stages > 1)
-    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, chunks, p->computes, p->keeps, p->run, p->waits));
+    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, &how->pipe, p->computes, p->keeps, p->run, p->waits));
   if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, p->keeps, &owners));
   find_last(&w);
   choose(&w, owners);

@@ -121,6 +121,13 @@ typedef enum sl_pipe_order {
   SL_PIPE_EAGER_1F1B,
   SL_PIPE_ORDERS
 } sl_pipe_order;
+/* How a pipeline's layers are cut into runs, and the order of its passes. All zero: 1F1B, a run on each stage, cuts by
+ * predicted time. */
+typedef struct sl_pipeline {
+  sl_pipe_order order;
+  int chunks;       /* runs of layers that a stage has; 0 or 1: one */
+  const char *cuts; /* the cuts by hand (stages.h); NULL: by predicted time */
+} sl_pipeline;
 /* Passes of a micro-batch through a run of layers: forward, backward and, by SL_PIPE_ZERO_BUBBLE, the gradients of
  * weights. */
 static inline int sl_pipe_pass_kinds(sl_pipe_order order) { return order == SL_PIPE_ZERO_BUBBLE ? 3 : 2; }
@@ -129,7 +136,7 @@ typedef struct sl_placing {
   int ranks;            /* that share the samples; with a pipeline, of one stage */
   int stages;           /* ranks that share the same samples: stages of a pipeline times `tensor`; 0 or 1: one */
   int tensor;           /* of them, ranks that divide the folds of a layer: consecutive ones; 0 or 1: none */
-  int chunks;           /* runs of layers that a stage of the pipeline has; 0 or 1: one */
+  sl_pipeline pipe;     /* its order is not used */
   const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
   int n_keep;
   int zero; /* stage */

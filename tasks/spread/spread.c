@@ -142,8 +142,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
   if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released || !s.fetches)
     SL_TRY_OUT(sl_no_memory("to spread a graph of %d nodes", logical->n_nodes));
   if (s.stages > 1)
-    SL_TRY_OUT(sl__timetable_create(division->order, s.stages / s.tensor,
-                                    division->chunks > 1 && s.stages > s.tensor ? division->chunks : 1,
+    SL_TRY_OUT(sl__timetable_create(division->pipe.order, s.stages / s.tensor,
+                                    division->pipe.chunks > 1 && s.stages > s.tensor ? division->pipe.chunks : 1,
                                     plan->micro_batches, &s.passes));
   SL_TRY_OUT(walk(&s));
   *step = s.to;

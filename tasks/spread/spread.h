@@ -32,8 +32,7 @@ typedef struct sl_division {
   const int *first;  /* [ranks + 1] */
   int stage, stages; /* of the ranks that share the same samples (placement.h); stages 0 or 1: one rank */
   int tensor;        /* of them, ranks that divide the folds of a layer; 0 or 1: none */
-  sl_pipe_order order;
-  int chunks; /* runs of layers that a stage of the pipeline has, as in the placements; 0 or 1: one */
+  sl_pipeline pipe;  /* as in the placements */
 } sl_division;
 
 /* logical: a complete graph with graph->batch == plan->batch. division NULL: this process computes all leaves.

@@ -1,6 +1,7 @@
 /* Cuts a logical graph into stages. */
 #include "tasks/spread/stages.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ typedef struct cutter {
   double *until; /* [n + 1] predicted seconds of the nodes before a place, backward nodes included */
   double *cross; /* [n + 1] seconds of the messages between the nodes before a place and those after it */
   int *cut;      /* [runs + 1] run k has the nodes at places cut[k] ... cut[k + 1] - 1 */
+  double *share; /* [runs] the seconds of the runs shall be in proportion to this */
   int *run;      /* [logical nodes] the run in whose passes a node is computed; NONE */
 } cutter;
 
@@ -146,9 +148,64 @@ static void forbid_cuts(cutter *c, int *made) {
   }
 }
 
-/* Seconds of a run with places [from, to). */
-static double run_seconds(const cutter *c, int from, int to) {
-  return c->until[to] - c->until[from] + c->cross[from] + c->cross[to];
+/* Seconds of run k with places [from, to), over its share. */
+static double run_seconds(const cutter *c, int k, int from, int to) {
+  return (c->until[to] - c->until[from] + c->cross[from] + c->cross[to]) / c->share[k];
+}
+
+static sl_status bad_cuts(sl_status status) { return sl_blame(status, "stages"); }
+
+/* Reads pipe->cuts as a list of numbers. */
+static sl_status read_shares(cutter *c, const char *cuts) {
+  int n = 0;
+  for (const char *at = cuts; *at; n++) {
+    char *end;
+    const int length = (int)strcspn(at, ",");
+    const double share = strtod(at, &end);
+    if (end != at + length || !(share >= 1e-6 && share <= 1e6))
+      return bad_cuts(
+          sl_fail(SL_EINVAL, "the share of a stage, '%.*s', must be a number from 0.000001 to 1000000", length, at));
+    if (n < c->runs) c->share[n] = share;
+    at += length + (at[length] == ',');
+  }
+  if (n == c->runs) return SL_OK;
+  return bad_cuts(
+      sl_fail(SL_EINVAL, "%d shares ('%.80s') for %d %s of layers", n, cuts, c->runs, c->runs > 1 ? "runs" : "run"));
+}
+
+/* The place of the first divided node of a layer, or of the first layer of a block; NONE. */
+static int place_named(const cutter *c, const char *name, int length) {
+  for (int k = 0; k < c->n; k++) {
+    const char *layer = c->g->node[c->node[k]]->name;
+    if (strncmp(layer, name, (size_t)length) == 0 && (layer[length] == '\0' || layer[length] == '.')) return k;
+  }
+  return NONE;
+}
+
+/* Reads pipe->cuts as a list of layers, and cuts in front of them. */
+static sl_status cut_by_names(cutter *c, const char *cuts) {
+  int n = 0;
+  for (const char *at = cuts; *at; n++) {
+    const int length = (int)strcspn(at, ","), place = place_named(c, at, length), last = n < c->runs ? c->cut[n] : 0;
+    if (place == NONE)
+      return bad_cuts(sl_fail(SL_EINVAL, "the model has no layer '%.*s' that can begin a stage; the first one is '%s'",
+                              length, at, c->g->node[c->node[0]]->name));
+    if (n < c->runs && place <= last)
+      return bad_cuts(
+          sl_fail(SL_EINVAL, "layer '%.*s' does not lie behind the beginning of the run before", length, at));
+    if (!isfinite(c->cross[place]))
+      return bad_cuts(
+          sl_fail(SL_EINVAL,
+                  "the layers cannot be cut in front of '%.*s': a part that must stay on one stage, such as "
+                  "a block that is computed again, goes on there",
+                  length, at));
+    if (n + 1 < c->runs) c->cut[n + 1] = place;
+    at += length + (at[length] == ',');
+  }
+  c->cut[c->runs] = c->n;
+  if (n + 1 == c->runs) return SL_OK;
+  return bad_cuts(sl_fail(SL_EINVAL, "%d layers ('%.80s') at which runs begin, for %d %s of layers: name one less", n,
+                          cuts, c->runs, c->runs > 1 ? "runs" : "run"));
 }
 
 /* Chooses the cuts that make the slowest run fastest: for each number of runs and each end, the best last cut. */
@@ -168,7 +225,7 @@ static sl_status choose_cuts(cutter *c) {
       if (k < c->n && !isfinite(c->cross[k])) continue; /* no cut is allowed here */
       for (int j = s - 1; j < k; j++) {
         if (!isfinite(best[(s - 1) * width + j])) continue;
-        const double slowest = fmax(best[(s - 1) * width + j], run_seconds(c, j, k));
+        const double slowest = fmax(best[(s - 1) * width + j], run_seconds(c, s - 1, j, k));
         if (slowest < best[s * width + k]) best[s * width + k] = slowest, from[s * width + k] = j;
       }
     }
@@ -180,6 +237,14 @@ static sl_status choose_cuts(cutter *c) {
   return sl_blame(sl_fail(SL_EINVAL, "the model's layers cannot be cut into %d %s: use fewer", c->runs,
                           c->runs > c->stages ? "runs (stages times chunks)" : "stages"),
                   c->runs > c->stages ? "pipe_chunks" : "mesh");
+}
+
+/* cuts: as in sl_pipeline. */
+static sl_status cut(cutter *c, const char *cuts) {
+  for (int k = 0; k < c->runs; k++) c->share[k] = 1;
+  if (cuts && (isalpha((unsigned char)cuts[0]) || cuts[0] == '_')) return cut_by_names(c, cuts);
+  if (cuts) SL_TRY(read_shares(c, cuts));
+  return choose_cuts(c);
 }
 
 static int run_at(const cutter *c, int place) {
@@ -353,9 +418,9 @@ static void find_waiting(const cutter *c, const sl_stage_set *computes, char *wa
   }
 }
 
-sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, int chunks, sl_stage_set *computes,
+sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pipeline *pipe, sl_stage_set *computes,
                           sl_stage_set *keeps, int *run, char *waits) {
-  const int stages = ranks / tensor;
+  const int stages = ranks / tensor, chunks = pipe->chunks > 1 && stages > 1 ? pipe->chunks : 1;
   const size_t nodes = (size_t)g->n_nodes + 1, values = (size_t)g->n_values + 1;
   cutter c = {.g = g,
               .stages = stages,
@@ -368,13 +433,14 @@ sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, int chunks, 
               .moved = malloc(nodes * sizeof *c.moved),
               .until = calloc(nodes + 1, sizeof *c.until),
               .cross = calloc(nodes + 1, sizeof *c.cross),
-              .cut = calloc((size_t)(stages * chunks) + 1, sizeof *c.cut)};
+              .cut = calloc((size_t)(stages * chunks) + 1, sizeof *c.cut),
+              .share = calloc((size_t)(stages * chunks) + 1, sizeof *c.share)};
   int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
   uint32_t *key = malloc(nodes * sizeof *key);
   sl_stage_set *reads = calloc(values, sizeof *reads);
   sl_status status = SL_OK;
-  if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !made || !read || !reads ||
-      !key)
+  if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !c.share || !made || !read ||
+      !reads || !key)
     SL_TRY_OUT(sl_no_memory("to cut a graph of %d nodes into %d stages", g->n_nodes, stages));
   memset(computes, 0, (size_t)g->n_nodes * sizeof *computes);
   memset(keeps, 0, (size_t)g->n_values * sizeof *keeps);
@@ -391,14 +457,14 @@ sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, int chunks, 
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
   keep_stretches(&c);
-  SL_TRY_OUT(choose_cuts(&c));
+  SL_TRY_OUT(cut(&c, pipe->cuts));
   move_lookups(&c);
   place_passes(&c, computes, reads, made);
   place_parameters(&c, computes, keeps);
   SL_TRY_OUT(place_updates(&c, computes, keeps));
   find_waiting(&c, computes, waits, reads, c.learns);
 out:
-  free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(made),
-      free(read), free(reads), free(key);
+  free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(c.share),
+      free(made), free(read), free(reads), free(key);
   return status;
 }

@@ -72,7 +72,7 @@ static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_
   sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / stages : 1,
                     .stages = stages,
                     .tensor = o->tensor,
-                    .chunks = o->chunks,
+                    .pipe = o->pipe,
                     .keep = o->keep,
                     .n_keep = o->n_keep,
                     .zero = o->zero,
@@ -438,15 +438,14 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   int common;
   const int stages = p->stages = options->stages > 1 ? options->stages : 1;
-  p->pass_kinds = sl_pipe_pass_kinds(options->order);
+  p->pass_kinds = sl_pipe_pass_kinds(options->pipe.order);
   const sl_division division = {.rank = rank / stages,
                                 .ranks = sl_runtime_ranks(runtime) / stages,
                                 .first = first,
                                 .stage = rank % stages,
                                 .stages = stages,
                                 .tensor = options->tensor,
-                                .order = options->order,
-                                .chunks = options->chunks};
+                                .pipe = options->pipe};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,
                                     &p->exchanges));

@@ -50,8 +50,7 @@ typedef struct sl_program_options {
    * of each stage that divide the folds of a layer (placement.h). Rank r has number r % stages among the ranks with its
    * samples and computes leaves [first_leaf[r / stages], first_leaf[r / stages + 1]). 0 or 1: none. */
   int stages, tensor;
-  sl_pipe_order order;
-  int chunks; /* runs of layers that a stage of the pipeline has; 0 or 1: one */
+  sl_pipeline pipe;
 } sl_program_options;
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from

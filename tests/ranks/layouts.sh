@@ -43,8 +43,12 @@ draw() { # family, number of the draw
       for (i = 1; i <= 3; i++) text = text (i > 1 ? "," : "") name[i] "=" size[name[i]]
       text = text " --micro-batches " micro " --zero " (data > 1 ? pick(4) : 0)
       text = text " --balance " (sharing == 1 && data == 2 && micro <= 2 ? of("even 5,3 2,6") : "even")
-      if (pipe > 1) text = text " --pipe-order " of("1f1b gpipe zero-bubble eager-1f1b")
-      if (pipe > 1) text = text " --pipe-chunks " (pipe == 2 && micro % 2 == 0 ? of("1 2") : 1)
+      if (pipe > 1) text = text " --pipe-order " of("1f1b gpipe zero-bubble eager-1f1b auto")
+      chunks = pipe == 2 && micro % 2 == 0 ? of("1 2") : 1
+      if (pipe > 1) text = text " --pipe-chunks " chunks
+      shares = 1 + pick(3)
+      for (i = 1; i < pipe * chunks; i++) shares = shares "," 1 + pick(3)
+      text = text " --stages " (pipe > 1 && rand() < 0.5 ? shares : "auto")
       if (pipe > 1) text = text " --pipe-parts " 1 + pick(4)
       if (family != "mlp" && family != "resnet") text = text " --recompute " of("none none attention block")
       print text " --workers " 1 + pick(2) " --sched " of("eager lws prio dmda dmdas random")
@@ -59,7 +63,7 @@ start() { # layout, train's arguments; the command goes to the file commands
   # shellcheck disable=SC2086 # words
   ranks "${layout%% *}" train "$@" ${layout#* [a-z]* }
 }
-one='1 near --mesh data=1 --micro-batches 1 --zero 0 --balance even --workers 1'
+one='1 near --mesh data=1 --stages auto --micro-batches 1 --zero 0 --balance even --workers 1'
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 same_digest() {
   cmp model several/model.safetensors || return 1

@@ -20,7 +20,7 @@ same_bytes() { # name, meshes (stages, or ranks of a stage x stages; then what e
     else not_ok "$plan, $mesh stages"; fi
   done
 }
-same_bytes 'mlp, sgd, clipping' '2 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 2x2:--pipe-order:eager-1f1b 2x2:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4 2:--pipe-chunks:2:--pipe-order:gpipe:--micro-batches:3 3:--pipe-parts:5' mlp --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
+same_bytes 'mlp, sgd, clipping' '2 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 2x2:--pipe-order:eager-1f1b 2x2:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4 2:--pipe-chunks:2:--pipe-order:gpipe:--micro-batches:3 3:--pipe-parts:5 3:--stages:1,1,3 2:--stages:fc3:--pipe-order:auto' mlp --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
 same_bytes 'lenet, lamb, row blocks' '3:--pipe-parts:2 2:--micro-batches:2' lenet --data data --batch 96 --leaves 6 --row-blocks 2 --optimizer lamb --clip 0.5
 same_bytes 'resnet8' '3 2x2' resnet8 --data data --batch 24 --leaves 6
 same_bytes 'vit-tiny' '4' vit-tiny --data data --batch 8 --leaves 8 --smoothing 0.1
@@ -30,11 +30,20 @@ gpt2='gpt2-nano --size layers=3,width=72,heads=3 --data text --length 32 --batch
 # shellcheck disable=SC2086 # several words, here and below
 {
   same_bytes 'gpt2-nano, tied weights, dropout, clipping' '2 3 3:--pipe-order:gpipe 3:--pipe-order:zero-bubble 3:--pipe-order:eager-1f1b 2:--micro-batches:4 2:--sched:dmdas 2x2 3:--pipe-parts:3:--micro-batches:4' $gpt2
+  same_bytes 'gpt2-nano, stages by hand' '2:--stages:3,1 3:--stages:h.0.mlp,ln_f:--zero:1 2:--pipe-chunks:2:--micro-batches:4:--stages:h.0,h.1,h.2' $gpt2
   same_bytes 'gpt2-nano, recomputed' '2 2:--pipe-parts:4:--pipe-order:zero-bubble 2:--pipe-chunks:2:--micro-batches:4' $gpt2 --recompute block
   same_bytes 'gpt2-nano, runs interleaved, ZeRO' '2:--pipe-chunks:3:--micro-batches:8 2x2:--pipe-chunks:2:--micro-batches:2:--zero:3:--sched:dmda 2x2:--pipe-chunks:2:--pipe-order:zero-bubble:--micro-batches:4:--zero:3' $gpt2
   same_bytes 'gpt2-nano, bf16' '3:--pipe-order:zero-bubble' $gpt2 --precision bf16
   same_bytes 'gpt2-nano, fp16' '2' $gpt2 --precision fp16
 }
+# What a stage has, by graph; the names of layers that it lists can begin a stage.
+first_layer() { # stage, --stages' list: first layer with a parameter of the stage
+  run graph gpt2-nano --length 32 --batch 8 --mesh pipe=2 --ranks 2 --stages "$2" --stage "$1"
+  awk '$1 == "forward" && ($3 == "layernorm" || $3 == "linear" || $3 == "embedding") { print $2; exit }' out
+}
+check 'stage 1 begins with the layer that --stages names' test "$(first_layer 1 h.4)" = h.4.ln_1
+block() { first_layer "$@" | sed 's/^h[.]\([0-9]*\)[.].*/\1/'; }
+check 'a larger share for stage 0' test "$(block 1 3,1)" -gt "$(block 1 1,3)"
 run graph gpt2-nano --length 32 --batch 8 --leaves 8 --shards 8 --mesh pipe=2 --ranks 2 --micro-batches 4 --pipe-parts 4
 check 'a stage cuts each of 8 shards into 4 parts' grep -qE '^forward .* sequence_part +.* 32  ' out
 check 'and joins the parts of 8 gradients' grep -qE '^backward .* sequence_join +.* 8  ' out
@@ -101,6 +110,10 @@ refused 'more stages than layers' 8 'into 8 stages|8 stages, and' --mesh pipe=8 
 refused 'more runs than layers' 2 '30 chunks on each of 2 stages, .* layers \(--pipe-chunks\)' --mesh pipe=2 --pipe-chunks 30
 refused 'runs and micro-batches that do not fit' 2 '2 chunks on each of 2 stages, which do not divide 3 micro-batches \(--pipe-chunks\)' --mesh pipe=2 --pipe-chunks 2 --leaves 6 --micro-batches 3
 refused 'no runs' 2 'pipe-chunks: 0 is out of range' --mesh pipe=2 --pipe-chunks 0
+refused 'shares for other stages' 2 '3 shares .*1,2,3.* for 2 runs of layers \(--stages\)' --mesh pipe=2 --stages 1,2,3
+refused 'an unknown layer' 2 'no layer .fc9. .*the first one is .fc1. \(--stages\)' --mesh pipe=2 --stages fc9
+refused 'layers in another order' 3 'layer .fc2. does not lie behind' --mesh pipe=3 --leaves 6 --stages fc3,fc2
+refused 'stages by hand, and no pipeline' 2 'stages 2,1: this job has no pipeline: add --mesh pipe=N, or --stages auto' --stages 2,1
 refused 'an unknown order' 2 'pipe-order.*1f1b' --mesh pipe=2 --pipe-order zigzag
 
 # A stage that stands still is named: by what waits for it, or by its silence if the other one has waited for less long.

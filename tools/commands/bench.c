@@ -322,7 +322,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
       b->job.name, (long long)b->job.facts.plan.batch, b->job.facts.plan.leaves, b->job.facts.plan.shards,
       b->job.facts.plan.row_blocks, b->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(b->job.runtime), sl_runtime_sched(b->job.runtime), b->job.facts.plan.kernels, (long long)b->n);
-  sl__job_print_kernels(&b->job);
+  sl__job_print_choices(&b->job);
   if (*sl__balance_text(&b->job.balance)) printf("balance          %s\n", sl__balance_text(&b->job.balance));
   if (*sl__choice_text(&b->job.choice)) printf("choice           %s\n", sl__choice_text(&b->job.choice));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,

@@ -80,7 +80,7 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
 
 /* Makes the step graph of a rank of the first data replica. stage: its number among the ranks that share samples. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
-                              sl_pipe_order order, int chunks, const sl_placements *placements, sl_graph **step) {
+                              sl_pipeline pipe, const sl_placements *placements, sl_graph **step) {
   const int ranks = mesh->data;
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
@@ -91,24 +91,22 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, cons
                                                     .stage = stage,
                                                     .stages = sl__mesh_sharing(mesh),
                                                     .tensor = mesh->tensor,
-                                                    .order = order,
-                                                    .chunks = chunks},
+                                                    .pipe = pipe},
                                      placements, step);
   free(first);
   return status;
 }
 
-/* The joint schedule of the ranks that share samples. */
-static sl_status predict_mesh(const sl__options *o, const sl__machine_description *described, const sl__mesh *mesh,
-                              const sl_network *network, const sl_plan *plan, const sl_machine *machine,
-                              sl__mesh_steps **steps) {
+/* What is predicted of the ranks that share samples. keep: room for 3 values. */
+static sl__mesh_job mesh_job(const sl__options *o, const sl__machine_description *described, const sl__mesh *mesh,
+                             const sl_network *network, const sl_plan *plan, const sl_machine *machine,
+                             sl_value *keep) {
   const int ranks = mesh->data * sl__mesh_sharing(mesh);
-  const sl_value keep[] = {network->loss, network->correct, network->count};
+  keep[0] = network->loss, keep[1] = network->correct, keep[2] = network->count;
   sl__mesh_job job = {.logical = network->graph,
                       .plan = plan,
                       .mesh = *mesh,
-                      .order = sl__pipe_order_of(o),
-                      .chunks = (int)o->pipe_chunks,
+                      .pipe = sl__pipeline_of(o),
                       .zero = (int)o->zero,
                       .keep = keep,
                       .n_keep = 3,
@@ -116,7 +114,11 @@ static sl_status predict_mesh(const sl__options *o, const sl__machine_descriptio
                       .joined = sl__mesh_usual_network(machine, ranks, 1)};
   if (described)
     job.joined = sl__simulation_of(&(sl__simulated){.machine = *described, .nodes = 1, .ranks = ranks}).joined;
-  return sl__mesh_predict(&job, steps);
+  return job;
+}
+
+static double program_bytes(const sl__mesh_step *s, const void *threads) {
+  return s->bytes + s->scratch * *(const int *)threads;
 }
 
 static void print_mesh(const sl__mesh_steps *steps) {
@@ -180,18 +182,24 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "--stage %lld: with --mesh pipe=%d,tensor=%d there are 0 to %d",
                                 (long long)o->stage, mesh.pipe, mesh.tensor, sharing - 1),
                         "stage"));
+  sl_value kept[3];
+  sl__mesh_job job = mesh_job(o, o->described ? &described : NULL, &mesh, &network, &plan, &machine, kept);
+  if (sl__pipe_order_is_chosen(o) && mesh.pipe > 1) {
+    const double room = o->described && described.cpu.memory > 0 ? described.cpu.memory : INFINITY;
+    const int each = (workers > 0 ? workers : 0) * threads;
+    SL_TRY_OUT(sl__mesh_choose_order(&job, room, program_bytes, &each, &job.pipe.order));
+  }
   SL_TRY_OUT(sl_placements_create(network.graph,
                                   &(sl_placing){.ranks = mesh.data,
                                                 .stages = sharing,
                                                 .tensor = mesh.tensor,
-                                                .chunks = (int)o->pipe_chunks,
-                                                .keep = (sl_value[]){network.loss, network.correct, network.count},
+                                                .pipe = job.pipe,
+                                                .keep = kept,
                                                 .n_keep = 3,
                                                 .zero = (int)o->zero,
                                                 .window = sl_fetch_window(plan.micro_batches)},
                                   &placements));
-  SL_TRY_OUT(spread_first(network.graph, &plan, &mesh, (int)o->stage, sl__pipe_order_of(o), (int)o->pipe_chunks,
-                          placements, &step));
+  SL_TRY_OUT(spread_first(network.graph, &plan, &mesh, (int)o->stage, job.pipe, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
@@ -200,8 +208,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
-  if (sharing > 1)
-    SL_TRY_OUT(predict_mesh(o, o->described ? &described : NULL, &mesh, &network, &plan, &machine, &steps));
+  if (sharing > 1) SL_TRY_OUT(sl__mesh_predict(&job, &steps));
   if (gpus > 0) {
     residence = calloc((size_t)gpus, sizeof *residence);
     if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));

@@ -100,8 +100,7 @@ static sl_status make_step(const sl__mesh_job *job, const sl_placements *placeme
                                 .stage = r,
                                 .stages = sl__mesh_sharing(&job->mesh),
                                 .tensor = job->mesh.tensor,
-                                .order = job->order,
-                                .chunks = job->chunks};
+                                .pipe = job->pipe};
   char *keep = NULL;
   sl_status status = SL_OK;
   s->machine = job->machine;
@@ -177,13 +176,13 @@ sl_status sl__mesh_predict(const sl__mesh_job *job, sl__mesh_steps **steps) {
   if (all) all->rank = calloc((size_t)sl__mesh_sharing(&job->mesh), sizeof *all->rank);
   if (!first || !all || !all->rank) SL_TRY_OUT(sl_no_memory("for a mesh of %d ranks", job->joined.ranks));
   all->n = sl__mesh_sharing(&job->mesh);
-  all->micro_batches = job->plan->micro_batches, all->pass_kinds = sl_pipe_pass_kinds(job->order);
+  all->micro_batches = job->plan->micro_batches, all->pass_kinds = sl_pipe_pass_kinds(job->pipe.order);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(job->plan->leaves, r, ranks).n;
   SL_TRY_OUT(sl_placements_create(job->logical,
                                   &(sl_placing){.ranks = ranks,
                                                 .stages = all->n,
                                                 .tensor = job->mesh.tensor,
-                                                .chunks = job->chunks,
+                                                .pipe = job->pipe,
                                                 .keep = job->keep,
                                                 .n_keep = job->n_keep,
                                                 .zero = job->zero,
@@ -223,4 +222,22 @@ double sl__mesh_node_bytes(const sl__mesh_steps *all, const sl_interconnect *j,
     most = fmax(most, here);
   }
   return most;
+}
+
+sl_status sl__mesh_choose_order(const sl__mesh_job *job, double room,
+                                double (*bytes)(const sl__mesh_step *step, const void *arg), const void *arg,
+                                sl_pipe_order *order) {
+  double least = INFINITY;
+  *order = SL_PIPE_1F1B;
+  for (int i = 0; i < SL_PIPE_ORDERS; i++) {
+    sl__mesh_job mine = *job;
+    sl__mesh_steps *steps;
+    if (i == SL_PIPE_GPIPE) continue;
+    mine.pipe.order = (sl_pipe_order)i;
+    SL_TRY(sl__mesh_predict(&mine, &steps));
+    if (sl__mesh_node_bytes(steps, &job->joined, bytes, arg) <= room && steps->seconds < 0.99 * least)
+      least = steps->seconds, *order = mine.pipe.order;
+    sl__mesh_steps_destroy(steps);
+  }
+  return SL_OK;
 }

@@ -15,8 +15,7 @@ typedef struct sl__mesh_job {
   const sl_graph *logical;
   const sl_plan *plan;
   sl__mesh mesh;
-  sl_pipe_order order;
-  int chunks;           /* runs of layers on each stage */
+  sl_pipeline pipe;
   int zero;             /* stage of ZeRO among the ranks with the same part of the model */
   const sl_value *keep; /* [n_keep] logical values that are read after the step */
   int n_keep;
@@ -42,7 +41,7 @@ typedef struct sl__mesh_step {
 } sl__mesh_step;
 
 typedef struct sl__mesh_steps {
-  int n; /* ranks that share samples */
+  int n;                         /* ranks that share samples */
   int micro_batches, pass_kinds; /* passes of a micro-batch through a run of layers */
   sl__mesh_step *rank;
   sl_placements *placements;
@@ -60,5 +59,12 @@ void sl__mesh_steps_destroy(sl__mesh_steps *steps); /* NULL is allowed */
  * ranks that share samples. joined: the interconnect of all ranks. */
 double sl__mesh_node_bytes(const sl__mesh_steps *steps, const sl_interconnect *joined,
                            double (*bytes)(const sl__mesh_step *step, const void *arg), const void *arg);
+
+/* Chooses the order of passes whose predicted step is the fastest, among those whose fullest node needs at most `room`
+ * bytes (bytes and arg as above); 1F1B if none does. A later one in sl_pipe_order must be faster by 1%. GPipe is left
+ * out: it takes more memory and is no faster. job->pipe.order is not read. */
+sl_status sl__mesh_choose_order(const sl__mesh_job *job, double room,
+                                double (*bytes)(const sl__mesh_step *step, const void *arg), const void *arg,
+                                sl_pipe_order *order);
 
 #endif

@@ -71,7 +71,7 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   c->v[SL__EACH] = plan.shards / plan.leaves;
   c->v[SL__MICRO] = plan.micro_batches;
   c->v[SL__GROUPS] = plan.leaves / mesh.data / plan.micro_batches;
-  c->v[SL__PIPE] = mesh.pipe, c->v[SL__TENSOR] = mesh.tensor, c->v[SL__ORDER] = sl__pipe_order_of(s->o);
+  c->v[SL__PIPE] = mesh.pipe, c->v[SL__TENSOR] = mesh.tensor, c->v[SL__ORDER] = sl__pipeline_of(s->o).order;
   c->v[SL__CHUNKS] = mesh.pipe > 1 && s->o->pipe_chunks > 1 ? s->o->pipe_chunks : 1;
   c->v[SL__PARTS] = mesh.pipe > 1 && s->o->pipe_parts > 1 ? s->o->pipe_parts : 1;
   c->v[SL__RECOMPUTE] = s->training.recompute;

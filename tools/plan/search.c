@@ -77,8 +77,8 @@ static sl_status put_meshes(const sl__planning *s, int nodes, sl__values *axis) 
     put(&axis[SL__PIPE], named.pipe);
   else
     put_powers(&axis[SL__PIPE], 1, most_pipe);
-  put(&axis[SL__ORDER], sl__pipe_order_of(s->o));
-  if (!s->o->pipe_order) { /* GPipe takes more memory, and is no faster */
+  put(&axis[SL__ORDER], sl__pipeline_of(s->o).order);
+  if (!s->o->pipe_order || sl__pipe_order_is_chosen(s->o)) { /* GPipe takes more memory, and is no faster */
     put(&axis[SL__ORDER], SL_PIPE_ZERO_BUBBLE);
     put(&axis[SL__ORDER], SL_PIPE_EAGER_1F1B);
   }

@@ -13,6 +13,7 @@
 #include "runtime/machine/transfers.h"
 #include "runtime/processors/cuda_context.h"
 #include "tools/run/plan_choice.h"
+#include "tools/run/prediction.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/settings/workers.h"
@@ -202,14 +203,14 @@ static sl_status make_programs(sl__job *j) {
   const sl_network *n = &j->network;
   sl_value keep[SL__JOB_KEEPS];
   j->machine_known = sl__machine_predicts(j->runtime, &j->machine);
+  SL_TRY(sl__choose_pipeline(j, &j->pipe));
   const sl_program_options options = {.recorder = j->recorder,
                                       .keep = keep,
                                       .n_keep = sl__job_keeps(j, keep),
                                       .first_leaf = j->sync.every ? NULL : j->ranks.training_leaf,
                                       .stages = sl__mesh_sharing(&j->ranks.mesh),
                                       .tensor = j->ranks.mesh.tensor,
-                                      .order = sl__pipe_order_of(j->o),
-                                      .chunks = (int)j->o->pipe_chunks,
+                                      .pipe = j->pipe,
                                       .no_priorities = j->o->no_priorities,
                                       .exchange = j->ranks.exchange,
                                       .compression = j->ranks.compression,
@@ -414,11 +415,13 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n) {
   snprintf(name, n, "%s", gpu.name);
 }
 
-void sl__job_print_kernels(const sl__job *j) {
+void sl__job_print_choices(const sl__job *j) {
   if (j->facts.plan.tiles.blocks)
     printf("products of bf16 add up by blocks, %s\n",
            sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() ? "on AMX tiles" : "without AMX: slowly");
   if (j->facts.plan.tiles.blas) printf("products of linear and conv2d: %s\n", j->facts.plan.products);
+  if (sl__pipe_order_is_chosen(j->o) && j->ranks.mesh.pipe > 1)
+    printf("order of passes: %s, whose predicted step is the fastest\n", sl__pipe_orders[j->pipe.order]);
   const sl_graph *g = sl_program_graph(j->program);
   const char *between = "fast kernels, on GPUs only: ";
   for (int i = 0; sl_runtime_fast(j->runtime) && i < g->n_nodes; i++) {

@@ -26,7 +26,8 @@ typedef struct sl__job {
   sl__balance balance;
   sl__choice choice; /* of workers */
   sl__sync sync;
-  sl_plan own; /* with --sync: the plan of the steps that this rank runs alone (sl__sync_plan) */
+  sl_pipeline pipe; /* of training steps */
+  sl_plan own;      /* with --sync: the plan of the steps that this rank runs alone (sl__sync_plan) */
   sl_data data;
   sl_store *store;
   sl_recorder *recorder; /* NULL: nothing is recorded */
@@ -102,9 +103,9 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* Whether products of bf16 add up by blocks on this machine if no option says how: it has AMX, and no GPU takes part.
  */
 int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
-/* Prints a line if products of bf16 add up by blocks and, with --gpu-kernels fast, a line with the operations that have
- * a fast kernel. */
-void sl__job_print_kernels(const sl__job *job);
+/* Prints a line if products of bf16 add up by blocks; with --pipe-order auto, a line with the order of passes; with
+ * --gpu-kernels fast, a line with the operations that have a fast kernel. */
+void sl__job_print_choices(const sl__job *job);
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
 void sl__job_close(sl__job *job);          /* a zeroed one is allowed */
 

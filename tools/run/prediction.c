@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/log.h"
 #include "tools/mesh/predict.h"
 #include "tools/run/times.h"
@@ -73,31 +74,41 @@ static double measured_part(const sl__mesh_steps *steps, const sl_times *times) 
   return all > 0 ? measured / all : 0;
 }
 
-sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__prediction *p) {
+/* What is predicted of a job, and by which data. */
+typedef struct question {
+  sl__mesh_job job;
   sl_value keep[SL__JOB_KEEPS];
-  sl_machine machine;
-  sl_times *times = NULL;
+  sl_times *times; /* of calibrate; NULL: none */
+  int known;       /* whether the machine's speeds are */
+} question;
+
+static sl_status ask(const sl__job *j, const sl__machine *speeds, question *q) {
+  *q = (question){0};
+  q->job = (sl__mesh_job){.logical = j->network.graph,
+                          .plan = &j->facts.plan,
+                          .mesh = j->ranks.mesh,
+                          .pipe = j->pipe,
+                          .zero = (int)j->o->zero,
+                          .keep = q->keep,
+                          .n_keep = sl__job_keeps(j, q->keep),
+                          .gpu_memory = 1e6 * j->o->gpu_memory};
+  q->known = machine_of(j, speeds, &q->job.machine);
+  SL_TRY(read_times(j, &q->job.machine, &q->times));
+  q->job.joined = interconnect_of(j, &q->job.machine);
+  return SL_OK;
+}
+
+sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__prediction *p) {
+  question q = {0};
   sl__mesh_steps *steps = NULL;
   sl_status status = SL_OK;
   *p = (sl__prediction){0};
   if (!is_modelled(j)) return SL_OK;
-  const int known = machine_of(j, speeds, &machine);
-  SL_TRY_OUT(read_times(j, &machine, &times));
-  if (!known && !times) goto out;
-  const sl__mesh_job job = {.logical = j->network.graph,
-                            .plan = &j->facts.plan,
-                            .mesh = j->ranks.mesh,
-                            .order = sl__pipe_order_of(j->o),
-                            .chunks = (int)j->o->pipe_chunks,
-                            .zero = (int)j->o->zero,
-                            .keep = keep,
-                            .n_keep = sl__job_keeps(j, keep),
-                            .machine = machine,
-                            .joined = interconnect_of(j, &machine),
-                            .gpu_memory = 1e6 * j->o->gpu_memory};
-  SL_TRY_OUT(sl__mesh_predict(&job, &steps));
-  const double measured = measured_part(steps, times);
-  if (!known && measured < 1) goto out;
+  SL_TRY_OUT(ask(j, speeds, &q));
+  if (!q.known && !q.times) goto out;
+  SL_TRY_OUT(sl__mesh_predict(&q.job, &steps));
+  const double measured = measured_part(steps, q.times);
+  if (!q.known && measured < 1) goto out;
   *p = (sl__prediction){.seconds = steps->seconds,
                         .measured = measured,
                         .kernels = steps->joint->rank[0].busy / steps->seconds,
@@ -106,8 +117,33 @@ sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__pred
                         .exposed = steps->joint->exposed};
 out:
   sl__mesh_steps_destroy(steps);
-  sl_times_destroy(times);
+  sl_times_destroy(q.times);
   return status;
+}
+
+/* Bytes of a rank's program. arg: number of its threads. */
+static double rank_bytes(const sl__mesh_step *s, const void *arg) { return s->bytes + s->scratch * *(const int *)arg; }
+
+/* By the prediction of this rank. */
+static sl_status choose_order(const sl__job *j, sl_pipe_order *order) {
+  const double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  const int threads = sl_runtime_cpu_workers(j->runtime) * sl_runtime_share(j->runtime)->threads_per_worker;
+  question q = {0};
+  sl_activity_begin(SL_WORKS_LONG, "the choice of the order of passes");
+  sl_status status = ask(j, &(sl__machine){0}, &q);
+  if (status == SL_OK) status = sl__mesh_choose_order(&q.job, room, rank_bytes, &threads, order);
+  sl_activity_end();
+  sl_times_destroy(q.times);
+  return status;
+}
+
+sl_status sl__choose_pipeline(const sl__job *j, sl_pipeline *pipe) {
+  *pipe = sl__pipeline_of(j->o);
+  if (!sl__pipe_order_is_chosen(j->o) || j->ranks.mesh.pipe == 1) return SL_OK;
+  sl_pipe_order order = SL_PIPE_1F1B;
+  SL_TRY(sl__ranks_agree(&j->ranks, j->ranks.rank == 0 ? choose_order(j, &order) : SL_OK));
+  pipe->order = (sl_pipe_order)sl__ranks_sum(&j->ranks, j->ranks.rank == 0 ? order : 0);
+  return SL_OK;
 }
 
 sl__prediction sl__predict_or_warn(const sl__job *j, const sl__machine *speeds) {

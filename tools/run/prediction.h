@@ -23,7 +23,10 @@ enum { SL__PREDICTION_TEXT = 160 };
  * speeds: of a CPU worker, 0 if unknown. There is no prediction if a speed is unknown and a task was not measured, nor
  * with --sync, --compress, --offload or a --balance that is not even: the schedule knows nothing of these. */
 sl_status sl__predict_step(const sl__job *job, const sl__machine *speeds, sl__prediction *prediction);
-/* The same, but a failure becomes a warning and gives no prediction. */
+/* Finds how the job's pipeline works, for its program. With --pipe-order auto rank 0 chooses the order by its
+ * prediction, also with --sync and the other options above; ordinary speeds stand for unknown ones. Collective. */
+sl_status sl__choose_pipeline(const sl__job *job, sl_pipeline *pipe);
+/* As sl__predict_step, but a failure becomes a warning and gives no prediction. */
 sl__prediction sl__predict_or_warn(const sl__job *job, const sl__machine *speeds);
 /* "97.8 % in kernels; 100 % of their time as calibrated"; with ranks that share samples also bubble and exposed
  * exchange. */

@@ -25,6 +25,7 @@ static const struct {
     {"products", "--products own"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},
+    {"stages", "--stages"},
     {"threads_per_worker", "--threads-per-worker"},
     {"validation_fraction", "--val-fraction"},
     {"window", "--length"},

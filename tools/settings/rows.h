@@ -146,12 +146,19 @@ SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 127,
         {0, "with --mesh: of the ranks that share samples, show the tasks of rank S (stage * tensor + part)"})
 SETTING(
     CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
-    "1f1b|gpipe|zero-bubble|eager-1f1b", NULL, 0, 0,
+    "1f1b|gpipe|zero-bubble|eager-1f1b|auto", NULL, 0, 0,
     {0,
      "with --mesh pipe=N: the order of passes. 1f1b (default): each backward pass as soon as it can run, with "
      "memory for N micro-batches at most; gpipe: all forward passes first; zero-bubble: as 1f1b, but a stage "
      "computes gradients of weights while it would wait; eager-1f1b: as 1f1b, but forward passes run up to twice as "
-     "far ahead, so that messages are hidden on a slow network"})
+     "far ahead, so that messages are hidden on a slow network; auto: the one of them, gpipe aside, whose predicted "
+     "step is the fastest and fits into memory"})
+SETTING(TEXT, stages, "stages", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "LIST", "auto", 0, 0,
+        {0,
+         "with --mesh pipe=N: how the layers are cut into stages. auto: so that the slowest stage is as fast as "
+         "possible; numbers (2,1): the share of the computation that each stage gets; names of layers (h.4,h.8): the "
+         "layers with which all stages but the first begin, as starling graph names them. With --pipe-chunks V, the "
+         "list is for the N V chunks. The bits are the same"})
 SETTING(INTEGER, pipe_chunks, "pipe-chunks", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN, "V",
         NULL, 1, 64,
         {0,

@@ -87,6 +87,8 @@ sl_status sl__mesh_named(const sl__options *o, sl__mesh *mesh) {
   return SL_OK;
 }
 
+static int cuts_by_hand(const sl__options *o) { return o->stages && strcmp(o->stages, "auto") != 0; }
+
 sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
   SL_TRY(sl__mesh_named(o, mesh));
   /* Fills in the sizes that are left out: `pipe` if only `data` is given, otherwise `data`. */
@@ -100,13 +102,19 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
     return sl_blame(
         sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor, SL_MAX_STAGES),
         "mesh");
+  if (cuts_by_hand(o) && mesh->pipe == 1)
+    return sl_fail(SL_EINVAL, "--stages %.80s: this job has no pipeline: add --mesh pipe=N, or --stages auto",
+                   o->stages);
   return SL_OK;
 }
 
 const char *const sl__pipe_orders[SL_PIPE_ORDERS] = {"1f1b", "gpipe", "zero-bubble", "eager-1f1b"};
 
-sl_pipe_order sl__pipe_order_of(const sl__options *o) {
+int sl__pipe_order_is_chosen(const sl__options *o) { return o->pipe_order && strcmp(o->pipe_order, "auto") == 0; }
+
+sl_pipeline sl__pipeline_of(const sl__options *o) {
+  sl_pipeline p = {.chunks = (int)o->pipe_chunks, .cuts = cuts_by_hand(o) ? o->stages : NULL};
   for (int i = 0; i < SL_PIPE_ORDERS && o->pipe_order; i++)
-    if (strcmp(o->pipe_order, sl__pipe_orders[i]) == 0) return (sl_pipe_order)i;
-  return SL_PIPE_1F1B;
+    if (strcmp(o->pipe_order, sl__pipe_orders[i]) == 0) p.order = (sl_pipe_order)i;
+  return p;
 }

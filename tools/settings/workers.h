@@ -29,7 +29,9 @@ sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);
 /* Reads --mesh ("pipe=2", "data=2,tensor=2") for a job of so many ranks; without it all ranks divide the samples. The
  * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
 sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
-sl_pipe_order sl__pipe_order_of(const sl__options *options); /* --pipe-order */
-extern const char *const sl__pipe_orders[SL_PIPE_ORDERS];    /* its words */
+/* Whether the predicted schedule chooses the order (--pipe-order auto); sl__pipeline_of then gives 1F1B. */
+int sl__pipe_order_is_chosen(const sl__options *options);
+sl_pipeline sl__pipeline_of(const sl__options *options);  /* --pipe-order, --pipe-chunks, --stages */
+extern const char *const sl__pipe_orders[SL_PIPE_ORDERS]; /* its words */
 
 #endif

@@ -32,6 +32,7 @@ typedef struct run {
   sl_times *times; /* measured; NULL: none */
   sl_network network;
   sl__mesh_steps *steps;
+  sl_pipe_order order;
   int tasks;     /* of the rank that has most */
   double flops;  /* of a step, over all ranks */
   double memory; /* bytes of the rank that needs most */
@@ -41,6 +42,8 @@ static double rank_bytes(const run *r, const sl__mesh_step *s) {
   return s->bytes + s->scratch * r->job->share.cpus * r->job->threads +
          sl__simulated_beside(r->job, &r->network, r->plan.batch / r->mesh->data);
 }
+
+static double bytes_of(const sl__mesh_step *s, const void *arg) { return rank_bytes(arg, s); }
 
 static sl_status check(const sl__options *o) {
   if (o->sched || o->sched_lib || o->no_priorities)
@@ -99,18 +102,21 @@ static sl_status check_gpus(const run *r, double room) {
 static sl_status predict(run *r) {
   const sl_simulation simulation = sl__simulation_of(r->job);
   const double least = 1e6 * r->o->gpu_memory, all = r->job->machine.gpu.memory;
-  const sl__mesh_job job = {.logical = r->network.graph,
-                            .plan = &r->plan,
-                            .mesh = *r->mesh,
-                            .order = sl__pipe_order_of(r->o),
-                            .chunks = (int)r->o->pipe_chunks,
-                            .zero = (int)r->o->zero,
-                            .keep = &r->network.loss,
-                            .n_keep = 1,
-                            .machine = r->machine,
-                            .slower = r->o->slow_node,
-                            .joined = simulation.joined,
-                            .gpu_memory = least > 0 && least < all ? least : all};
+  sl__mesh_job job = {.logical = r->network.graph,
+                      .plan = &r->plan,
+                      .mesh = *r->mesh,
+                      .pipe = sl__pipeline_of(r->o),
+                      .zero = (int)r->o->zero,
+                      .keep = &r->network.loss,
+                      .n_keep = 1,
+                      .machine = r->machine,
+                      .slower = r->o->slow_node,
+                      .joined = simulation.joined,
+                      .gpu_memory = least > 0 && least < all ? least : all};
+  if (sl__pipe_order_is_chosen(r->o) && r->mesh->pipe > 1)
+    SL_TRY(sl__mesh_choose_order(&job, r->job->machine.cpu.memory > 0 ? r->job->machine.cpu.memory : INFINITY, bytes_of,
+                                 r, &job.pipe.order));
+  r->order = job.pipe.order;
   SL_TRY(sl__mesh_predict(&job, &r->steps));
   SL_TRY(check_gpus(r, job.gpu_memory));
   for (int i = 0; i < r->steps->n; i++) {
@@ -206,8 +212,8 @@ static sl_status print_json(const run *r) {
                           100 * r->flops / seconds / peak(r));
   json_t *more = json_pack(
       "{s:{s:i, s:i, s:i, s:s}, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:i, s:I}", "mesh", "data", r->mesh->data, "pipe",
-      r->mesh->pipe, "tensor", r->mesh->tensor, "order", sl__pipe_orders[sl__pipe_order_of(r->o)], "bound_s",
-      r->steps->bound, "predicted_step_s", seconds, "kernel_percent", 100 * r->steps->joint->busy, "bubble_percent",
+      r->mesh->pipe, "tensor", r->mesh->tensor, "order", sl__pipe_orders[r->order], "bound_s", r->steps->bound,
+      "predicted_step_s", seconds, "kernel_percent", 100 * r->steps->joint->busy, "bubble_percent",
       100 * r->steps->joint->bubble, "exposed_percent", 100 * r->steps->joint->exposed, "idle_percent", idle, "stages",
       ranks_to_json(r), "tasks", r->tasks, "predicted_peak_bytes", (json_int_t)r->memory);
   if (!all || !more || json_object_update_new(all, more) != 0) {

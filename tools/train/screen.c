@@ -35,7 +35,7 @@ void sl__trainer_print_start(const sl__trainer *r) {
       (long long)p->batch, p->leaves, p->shards, sl_program_graph(r->job.program)->n_nodes,
       1e-6 * (double)r->job.predicted, r->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(r->job.runtime), sl_runtime_sched(r->job.runtime), p->kernels);
-  sl__job_print_kernels(&r->job);
+  sl__job_print_choices(&r->job);
   sl__trainer_print_init(r);
   if (r->prediction.seconds > 0)
     printf("a step is predicted to take %.3f ms: %s\n", 1e3 * r->prediction.seconds,

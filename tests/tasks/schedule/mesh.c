@@ -479,7 +479,7 @@ static void spread_graphs_are_scheduled(void **state) {
         for (int s = 0; s < stages; s++) {
           real_rank *r = &real[s];
           const sl_division d = {
-              .ranks = 1, .first = first, .stage = s, .stages = stages, .order = (sl_pipe_order)order};
+              .ranks = 1, .first = first, .stage = s, .stages = stages, .pipe.order = (sl_pipe_order)order};
           assert_ok(sl_spread(g, &plan, &d, p, &r->g));
           assert_ok(sl_schedule_create(r->g, NULL, &plan.tiles, &machine, &r->s));
           assert_ok(sl_memory_plan(r->g, r->s, NULL, 0.02, &r->m));

@@ -88,7 +88,7 @@ static void layers_are_cut(void **state) {
   for (int stages = 2; stages <= LAYERS; stages++) {
     const sl_stage_set all = sl_stage_set_of(stages);
     sl_stage_set used = 0, last = 1;
-    assert_ok(sl__stages_find(g, stages, 1, 1, computes, keeps, run, waits));
+    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
     for (int i = 0; i < g->n_nodes; i++) {
       const sl_node *node = g->node[i];
       assert_true(computes[i] && !(computes[i] & ~all));
@@ -109,35 +109,99 @@ static void layers_are_cut(void **state) {
       if (i > 0) assert_true(keeps[n.parameter[i]] >= keeps[n.parameter[i - 1]]);
     }
   }
-  assert_int_equal(sl__stages_find(g, 31, 1, 1, computes, keeps, run, waits), SL_EINVAL);
+  assert_int_equal(sl__stages_find(g, 31, 1, &(sl_pipeline){0}, computes, keeps, run, waits), SL_EINVAL);
   assert_non_null(strstr(sl_error(), "31 stages"));
   free(computes), free(keeps), free(run), free(waits);
   sl_graph_destroy(n.g);
 }
 
-/* Twelve layers that take far longer than their messages: as many for each stage. */
-static void equal_layers_are_cut_equally(void **state) {
-  (void)state;
-  enum { EQUAL = 12, WIDTH = 1024 };
+enum { EQUAL = 12 };
+
+/* Twelve layers, h.0.fc to h.11.fc, that take far longer than their messages; w[EQUAL] gets their weights. */
+static sl_graph *equal_layers(sl_value *w) {
+  enum { WIDTH = 1024 };
   sl_graph *g = toy_graph(BATCH);
-  sl_value x = toy_input(g, WIDTH), w[EQUAL], gradient[EQUAL];
+  sl_value x = toy_input(g, WIDTH), gradient[EQUAL];
   char name[32];
   for (int i = 0; i < EQUAL; i++) {
-    snprintf(name, sizeof name, "fc%d", i);
+    snprintf(name, sizeof name, "h.%d.fc", i);
     x = toy_layer(g, name, x, WIDTH);
-    snprintf(name, sizeof name, "fc%d.weight", i);
+    snprintf(name, sizeof name, "h.%d.fc.weight", i);
     w[i] = sl_graph_find(g, name);
   }
   assert_ok(sl_gradient(g, toy_loss(g, x), w, EQUAL, gradient));
+  return g;
+}
+
+/* As many layers for each stage. */
+static void equal_layers_are_cut_equally(void **state) {
+  (void)state;
+  sl_value w[EQUAL];
+  sl_graph *g = equal_layers(w);
   sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
                *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
   char *waits = calloc((size_t)g->n_nodes, 1);
   for (int stages = 2; stages <= EQUAL; stages++) {
     if (EQUAL % stages) continue;
-    assert_ok(sl__stages_find(g, stages, 1, 1, computes, keeps, run, waits));
+    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
     for (int i = 0; i < EQUAL; i++) assert_true(keeps[w[i]] == (sl_stage_set)1 << i * stages / EQUAL);
   }
+  free(computes), free(keeps), free(run), free(waits);
+  sl_graph_destroy(g);
+}
+
+/* Cuts by hand: shares of the seconds, and names of layers. */
+static void cuts_by_hand(void **state) {
+  (void)state;
+  static const struct {
+    int stages, chunks;
+    const char *cuts;
+    int first[4]; /* the first layer of each run; 0: no more runs */
+  } right[] = {
+      {2, 1, "2,1", {0, 8}},          {2, 1, "1,3", {0, 3}},
+      {3, 1, "1,1,2", {0, 3, 6}},     {2, 2, "2,2,1,1", {0, 4, 8, 10}},
+      {2, 1, "h.5", {0, 5}},          {2, 1, "h.5.fc", {0, 5}},
+      {3, 1, "h.1,h.11", {0, 1, 11}}, {2, 2, "h.2,h.3,h.9", {0, 2, 3, 9}},
+  };
+  static const struct {
+    int stages;
+    const char *cuts, *why;
+  } wrong[] = {
+      {2, "1,2,3", "3 shares ('1,2,3') for 2 runs"},
+      {2, "1", "1 shares ('1') for 2 runs"},
+      {2, "1,0", "the share of a stage, '0',"},
+      {2, "1,nan", "the share of a stage, 'nan',"},
+      {2, "1,2x", "the share of a stage, '2x',"},
+      {2, ",", "the share of a stage, '',"},
+      {2, "h.12", "no layer 'h.12' that can begin a stage; the first one is 'h.0.fc'"},
+      {2, "h", "does not lie behind"},
+      {2, "h.4.f", "no layer 'h.4.f'"},
+      {2, "h.0", "layer 'h.0' does not lie behind"},
+      {3, "h.4,h.2", "layer 'h.2' does not lie behind"},
+      {3, "h.4", "1 layers ('h.4') at which runs begin, for 3 runs"},
+      {2, "h.4,h.5,h.6,h.7", "4 layers"},
+  };
+  sl_value w[EQUAL];
+  sl_graph *g = equal_layers(w);
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
+  for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
+    const sl_pipeline pipe = {.chunks = right[k].chunks, .cuts = right[k].cuts};
+    assert_ok(sl__stages_find(g, right[k].stages, 1, &pipe, computes, keeps, run, waits));
+    for (int i = 0; i < EQUAL; i++) {
+      int mine = 0;
+      while (mine + 1 < right[k].stages * right[k].chunks && i >= right[k].first[mine + 1]) mine++;
+      if (keeps[w[i]] != (sl_stage_set)1 << mine % right[k].stages)
+        fail_msg("cuts %s: layer %d is not on stage %d", right[k].cuts, i, mine % right[k].stages);
+    }
+  }
+  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+    assert_fails(
+        SL_EINVAL, wrong[k].why,
+        sl__stages_find(g, wrong[k].stages, 1, &(sl_pipeline){.cuts = wrong[k].cuts}, computes, keeps, run, waits));
   free(computes), free(keeps), free(run), free(waits);
   sl_graph_destroy(g);
 }
@@ -157,7 +221,7 @@ static void a_hundred_and_twenty_eight_stages(void **state) {
                *keeps = calloc((size_t)g->n_values, sizeof *keeps), all = 0;
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
   char *waits = calloc((size_t)g->n_nodes, 1);
-  assert_ok(sl__stages_find(g, SL_MAX_STAGES, 1, 1, computes, keeps, run, waits));
+  assert_ok(sl__stages_find(g, SL_MAX_STAGES, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
   for (int i = 0; i < SL_MAX_STAGES; i++) {
     snprintf(name, sizeof name, "fc%d.weight", i);
     assert_true(keeps[sl_graph_find(g, name)] == (sl_stage_set)1 << i);
@@ -191,7 +255,7 @@ static void folds_are_divided(void **state) {
                *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
   char *waits = calloc((size_t)g->n_nodes, 1);
-  assert_ok(sl__stages_find(g, 4, 2, 1, computes, keeps, run, waits));
+  assert_ok(sl__stages_find(g, 4, 2, &(sl_pipeline){0}, computes, keeps, run, waits));
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     if (node->n_in == 0 || node->op == &toy_total) continue;
@@ -323,8 +387,7 @@ static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *
                             .stage = s,
                             .stages = stages,
                             .tensor = p->tensor,
-                            .order = order,
-                            .chunks = chunks};
+                            .pipe = {.order = order, .chunks = chunks}};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
   for (int i = 0; i < r.g->n_nodes; i++) /* what a task reads is made here or comes in a message */
     for (int k = 0; k < r.g->node[i]->n_in; k++) {
@@ -362,7 +425,7 @@ static void try_zero(const network *n, sl_pipe_order order, int stages, int tens
   const sl_placing how = {.ranks = each,
                           .stages = stages,
                           .tensor = tensor,
-                          .chunks = chunks,
+                          .pipe.chunks = chunks,
                           .keep = &n->loss,
                           .n_keep = 1,
                           .zero = zero,
@@ -543,6 +606,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layers_are_cut),
       cmocka_unit_test(equal_layers_are_cut_equally),
+      cmocka_unit_test(cuts_by_hand),
       cmocka_unit_test(a_hundred_and_twenty_eight_stages),
       cmocka_unit_test(folds_are_divided),
       cmocka_unit_test(owners_are_found_in_each_stage),

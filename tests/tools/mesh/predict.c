@@ -2,13 +2,40 @@
  * that needs most; the step of stages beside that of one rank. */
 #include "tools/mesh/predict.h"
 
+#include <math.h>
+
 #include "models/models.h"
 #include "tests/support/scratch.h"
 
 static const double RANK = 1e9, SHARED = 1e10, LATENCY = 1e-3, NEAR = 1e-6;
 
+static double alone(const sl__mesh_step *step, const void *arg) { return (void)arg, step->bytes; }
+
+/* All orders of passes: the choice is the fastest one that fits. */
+static void check_choice(const sl__mesh_job *job) {
+  double seconds[SL_PIPE_ORDERS], bytes[SL_PIPE_ORDERS];
+  sl_pipe_order fastest = SL_PIPE_1F1B, frugal = SL_PIPE_1F1B, order;
+  for (int i = 0; i < SL_PIPE_ORDERS; i++) {
+    sl__mesh_job mine = *job;
+    sl__mesh_steps *steps;
+    mine.pipe.order = (sl_pipe_order)i;
+    assert_ok(sl__mesh_predict(&mine, &steps));
+    seconds[i] = steps->seconds, bytes[i] = sl__mesh_node_bytes(steps, &job->joined, alone, NULL);
+    if (i != SL_PIPE_GPIPE && seconds[i] < 0.99 * seconds[fastest]) fastest = (sl_pipe_order)i;
+    if (i != SL_PIPE_GPIPE && bytes[i] < bytes[frugal]) frugal = (sl_pipe_order)i;
+    sl__mesh_steps_destroy(steps);
+  }
+  assert_true(fastest != frugal); /* or this shows nothing */
+  assert_ok(sl__mesh_choose_order(job, INFINITY, alone, NULL, &order));
+  assert_int_equal(order, fastest);
+  assert_ok(sl__mesh_choose_order(job, bytes[frugal], alone, NULL, &order));
+  assert_int_equal(order, frugal);
+  assert_ok(sl__mesh_choose_order(job, bytes[frugal] / 2, alone, NULL, &order));
+  assert_int_equal(order, SL_PIPE_1F1B);
+}
+
 /* gpt2-nano of four layers on a mesh; `nodes` nodes have the same number of ranks each. */
-static sl__mesh_steps *predict(sl_network *network, sl__mesh mesh, int nodes, double adapters) {
+static sl__mesh_steps *predict_or_choose(sl_network *network, sl__mesh mesh, int nodes, double adapters, int choose) {
   sl_model *model;
   const sl_model *listed;
   sl_model_data data;
@@ -36,10 +63,17 @@ static sl__mesh_steps *predict(sl_network *network, sl__mesh mesh, int nodes, do
                                        .network = RANK,
                                        .congestion = 1,
                                        .adapters = adapters}};
-  sl__mesh_steps *steps;
-  assert_ok(sl__mesh_predict(&job, &steps));
+  sl__mesh_steps *steps = NULL;
+  if (choose)
+    check_choice(&job);
+  else
+    assert_ok(sl__mesh_predict(&job, &steps));
   free(model);
   return steps;
+}
+
+static sl__mesh_steps *predict(sl_network *network, sl__mesh mesh, int nodes, double adapters) {
+  return predict_or_choose(network, mesh, nodes, adapters, 0);
 }
 
 static void release(sl__mesh_steps *steps, sl_network *network) {
@@ -136,12 +170,20 @@ static void stages_share_the_work(void **state) {
   release(two, &network), release(four, &same);
 }
 
+static void the_fastest_order_that_fits(void **state) {
+  (void)state;
+  sl_network network;
+  predict_or_choose(&network, (sl__mesh){.data = 1, .pipe = 4, .tensor = 1}, 1, RANK, 1);
+  sl_network_destroy(&network);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_cross_nodes),
       cmocka_unit_test(stages_sum_at_the_same_time),
       cmocka_unit_test(a_node_takes_what_its_ranks_take),
       cmocka_unit_test(stages_share_the_work),
+      cmocka_unit_test(the_fastest_order_that_fits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
