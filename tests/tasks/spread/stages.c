@@ -4,7 +4,9 @@
  * and so do the ranks of a stage their sums. No rank may be left waiting. */
 #include "tasks/spread/stages.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tasks/graph/folds.h"
 #include "tasks/graph/recompute.h"
@@ -411,40 +413,58 @@ static void release(rank *r, int stages) {
   sl_memory_destroy(r->m), sl_schedule_destroy(r->s), sl_graph_destroy(r->g);
 }
 
-/* stages: of the pipeline times tensor, the ranks of each that divide the folds; zero: stage of ZeRO among the `each`
- * ranks of one of these; chunks: chunks of layers on each stage. */
-static void try_zero(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts, int zero,
-                     int chunks) {
-  static int tries; /* messages of whole pieces, of 2 parts and of 3, in turn */
+/* Ranks and passes. stages: of the pipeline times tensor, the ranks of each that divide the folds; zero: stage of ZeRO
+ * among the `each` ranks of one of these; chunks: chunks of layers on each stage. */
+typedef struct mesh {
+  sl_pipe_order order;
+  int stages, tensor, each, parts, zero, chunks, message_parts;
+  const char *cuts;
+} mesh;
+
+/* Carries out a step. Returns 0 if the layers cannot be cut so. */
+static int try_one(const network *n, const mesh *m) {
   sl_plan plan = {.batch = BATCH,
                   .leaves = MOST_PARTS,
                   .shards = 2 * MOST_PARTS,
-                  .micro_batches = parts,
-                  .message_parts = 1 + tries++ % 3,
+                  .micro_batches = m->parts,
+                  .message_parts = m->message_parts,
                   .seed = 1};
-  const sl_placing how = {.ranks = each,
-                          .stages = stages,
-                          .tensor = tensor,
-                          .pipe.chunks = chunks,
+  const sl_placing how = {.ranks = m->each,
+                          .stages = m->stages,
+                          .tensor = m->tensor,
+                          .pipe = {.chunks = m->chunks, .cuts = m->cuts},
                           .keep = &n->loss,
                           .n_keep = 1,
-                          .zero = zero,
-                          .window = parts == 1}; /* then each use fetches anew */
+                          .zero = m->zero,
+                          .window = m->parts == 1}; /* then each use fetches anew */
   sl_placements *p;
   rank all[MOST_STAGES * MOST_EACH];
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_placements_create(n->g, &how, &p));
-  for (int r = 0; r < stages * each; r++)
-    all[r] = rank_of(n, &plan, p, order, stages, r % stages, each, r / stages, chunks);
-  const int left = carry_out(all, stages, each);
+  const sl_status status = sl_placements_create(n->g, &how, &p);
+  if (status == SL_EINVAL) return 0;
+  assert_ok(status);
+  for (int r = 0; r < m->stages * m->each; r++)
+    all[r] = rank_of(n, &plan, p, m->order, m->stages, r % m->stages, m->each, r / m->stages, m->chunks);
+  const int left = carry_out(all, m->stages, m->each);
   if (left)
-    fail_msg("%d x %d ranks, %d in a stage, %d micro-batches, order %d, zero %d, %d chunks: %d tasks wait for ever",
-             each, stages, tensor, parts, order, zero, chunks, left);
-  for (int r = 0; r < stages * each; r++) {
+    fail_msg(
+        "%d x %d ranks, %d in a stage, %d micro-batches, order %d, zero %d, %d chunks, messages in %d, cuts %s: %d "
+        "tasks wait for ever",
+        m->each, m->stages, m->tensor, m->parts, m->order, m->zero, m->chunks, m->message_parts,
+        m->cuts ? m->cuts : "auto", left);
+  for (int r = 0; r < m->stages * m->each; r++) {
     assert_true(sl_spread_whole(all[r].g, n->loss) != SL_NONE); /* every stage has the loss in the end */
-    release(&all[r], stages);
+    release(&all[r], m->stages);
   }
   sl_placements_destroy(p);
+  return 1;
+}
+
+static void try_zero(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts, int zero,
+                     int chunks) {
+  static int tries; /* messages of whole pieces, of 2 parts and of 3, in turn */
+  const mesh m = {order, stages, tensor, each, parts, zero, chunks, 1 + tries++ % 3, NULL};
+  if (!try_one(n, &m)) fail_msg("%s", sl_error());
 }
 
 static void try_mesh(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts) {
@@ -583,6 +603,92 @@ static void no_rank_of_a_stage_is_left_waiting(void **state) {
     }
 }
 
+static int pick(int n) { return rand() % n; }
+
+/* A network of 3 to 12 layers: sums with any value before, weights of other layers, statistics of all samples, and with
+ * folds > 1 products in folds and blocks that the backward pass computes again. */
+static network random_network(int folds) {
+  enum { MOST = 16, VALUES = 64 };
+  network n = {.g = toy_graph(BATCH)};
+  sl_value made[VALUES], parameter[MOST], gradient[MOST];
+  int count = 0, values = 0;
+  char name[32];
+  sl_value x = made[values++] = toy_layer(n.g, "fc0", toy_input(n.g, 8), 8);
+  for (int i = 1, layers = 3 + pick(10); i < layers; i++) {
+    const int again = folds > 1 && (i == 1 || pick(3) == 0);
+    snprintf(name, sizeof name, "fc%d", pick(5) ? i : pick(i)); /* the weight of another layer, or a new one */
+    if (again) sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 1);
+    for (int k = 0; again && k < 2; k++) {
+      char part_name[48];
+      snprintf(part_name, sizeof part_name, "block%d.fc%d", i, k);
+      const sl_value w =
+          sl_graph_tensor(n.g, SL_ROLE_PARAMETER, part_name, "weight", SL_F32, SL_SHAPE(8, 8), (sl_init){0});
+      x = sl_graph_add1(n.g, &toy_folded_matmul, part_name, NULL, (sl_value[]){x, w}, 2);
+      if (k == 0) x = sl_graph_add1(n.g, &toy_folded_square, part_name, NULL, &x, 1);
+    }
+    if (again) x = toy_sum(n.g, made[values - 1], x);
+    if (again) sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 0);
+    if (!again) x = toy_layer(n.g, name, x, 8);
+    if (pick(3) == 0) x = toy_sum(n.g, x, made[pick(values)]);
+    if (pick(6) == 0) toy_loss(n.g, x);
+    made[values++] = x;
+  }
+  n.loss = toy_loss(n.g, x);
+  if (folds > 1) assert_ok(sl_fold(&n.g, &(sl_fold_options){.folds = folds, .logits = SL_NONE}, &n.loss, 1));
+  for (sl_value v = 0; v < n.g->n_values; v++)
+    if (n.g->value[v]->role == SL_ROLE_PARAMETER && count < MOST) parameter[count++] = v;
+  assert_ok(sl_gradient(n.g, n.loss, parameter, count, gradient));
+  if (pick(2)) assert_ok(sl_recompute_segments(n.g, SL_RECOMPUTE_BLOCK));
+  n.g->phase = SL_PHASE_UPDATE;
+  const int clips = pick(2);
+  const sl_value all = clips ? sl_graph_add1(n.g, &factor, "clip", NULL, gradient, count) : SL_NONE;
+  for (int i = 0; i < count; i++) {
+    sl_value out[2];
+    snprintf(name, sizeof name, "state%d", i);
+    const sl_value state = sl_graph_tensor(n.g, SL_ROLE_STATE, name, "m", SL_F32, n.g->value[parameter[i]]->shape,
+                                           (sl_init){SL_INIT_CONSTANT, 0});
+    sl_graph_add(n.g, &update, name, NULL, (sl_value[]){parameter[i], gradient[i], state, all}, 3 + clips, out, 2);
+  }
+  assert_ok(sl_graph_status(n.g));
+  n.g->part = &part, n.g->join = &join;
+  return n;
+}
+
+/* Random networks on random meshes. SEED repeats a run. */
+static void no_random_graph_waits_for_ever(void **state) {
+  (void)state;
+  enum { NETWORKS = 60, MESHES = 4 };
+  static const int parts_of[] = {1, 2, 3, 4, 6, 12};
+  const unsigned seed = getenv("SEED") ? (unsigned)atoi(getenv("SEED")) : (unsigned)time(NULL);
+  int tried = 0;
+  print_message("SEED=%u\n", seed);
+  srand(seed);
+  for (int k = 0; k < NETWORKS; k++) {
+    const int tensor = 1 + pick(3);
+    network n = random_network(tensor > 1 ? tensor + pick(2) : 1);
+    for (int i = 0; i < MESHES; i++) {
+      char cuts[64] = "";
+      mesh m = {.order = (sl_pipe_order)pick(SL_PIPE_ORDERS),
+                .tensor = tensor,
+                .stages = (1 + pick(MOST_STAGES / tensor)) * tensor,
+                .each = 1 + pick(MOST_EACH),
+                .chunks = 1 + pick(2),
+                .message_parts = 1 + pick(3),
+                .zero = pick(4)};
+      const int pipe = m.stages / tensor;
+      m.parts = parts_of[pick(6)];
+      if (m.stages == 1 || MOST_PARTS / m.each < m.parts) continue;
+      if (pipe == 1 || (m.order != SL_PIPE_GPIPE && m.parts % pipe)) m.chunks = 1;
+      for (int run = 0; run < pipe * m.chunks; run++)
+        snprintf(cuts + strlen(cuts), sizeof cuts - strlen(cuts), "%s%d", run ? "," : "", 1 + pick(4));
+      if (pick(2) && pipe > 1) m.cuts = cuts;
+      tried += try_one(&n, &m);
+    }
+    sl_graph_destroy(n.g);
+  }
+  assert_true(tried > NETWORKS);
+}
+
 /* A stage of 1F1B holds the values of few micro-batches, one of GPipe of all. */
 static void one_forward_one_backward_takes_less_memory(void **state) {
   (void)state;
@@ -614,6 +720,7 @@ int main(void) {
       cmocka_unit_test(no_stage_is_left_waiting),
       cmocka_unit_test(no_run_is_left_waiting),
       cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
+      cmocka_unit_test(no_random_graph_waits_for_ever),
       cmocka_unit_test(one_forward_one_backward_takes_less_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
