@@ -36,6 +36,7 @@ struct sl_checkpoint {
   json_t *texts;   /* values that sl_checkpoint_metadata returned, as strings */
   json_t *numbers; /* numbers of the tensors, by name */
   int64_t step;
+  int share, shares; /* parts share, share + shares, ... are verified */
   part *parts;
   int n_parts;
   sl_named_array *tensors;
@@ -185,13 +186,27 @@ static sl_status malformed(const sl_checkpoint *c, const char *what) {
   return sl_fail(SL_EFORMAT, "%s/%s: %s", c->folder, SL_CHECKPOINT_MANIFEST, what);
 }
 
-static sl_status read_manifest(sl_checkpoint *c) {
-  char *path, text[17];
-  if (asprintf(&path, "%s/%s", c->folder, SL_CHECKPOINT_MANIFEST) < 0)
-    return sl_no_memory("for checkpoint %s", c->folder);
-  const sl_status status = sl_json_read_regular(path, &c->manifest);
+static sl_status load_manifest(const char *folder, json_t **manifest) {
+  char *path;
+  if (asprintf(&path, "%s/%s", folder, SL_CHECKPOINT_MANIFEST) < 0) return sl_no_memory("for checkpoint %s", folder);
+  const sl_status status = sl_json_read_regular(path, manifest);
   free(path);
-  if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EFORMAT, "%s", sl_error()) : status;
+  return status == SL_ENOTFOUND ? sl_fail(SL_EFORMAT, "%s", sl_error()) : status;
+}
+
+sl_status sl_checkpoint_checksum(const char *path, char text[17]) {
+  json_t *manifest = NULL;
+  SL_TRY(load_manifest(path, &manifest));
+  const char *checksum = json_string_value(json_object_get(manifest, CHECKSUM));
+  const int fine = checksum && strlen(checksum) == 16;
+  if (fine) strcpy(text, checksum);
+  json_decref(manifest);
+  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s/%s: its checksum is missing", path, SL_CHECKPOINT_MANIFEST);
+}
+
+static sl_status read_manifest(sl_checkpoint *c) {
+  char text[17];
+  SL_TRY(load_manifest(c->folder, &c->manifest));
   const char *format = json_string_value(json_object_get(c->manifest, "format"));
   const char *checksum = json_string_value(json_object_get(c->manifest, CHECKSUM));
   const json_t *step = json_object_get(c->manifest, "step");
@@ -275,12 +290,21 @@ static sl_status take_stretch(sl_checkpoint *c, const json_t *entry) {
   return SL_OK;
 }
 
+static sl_status verify_part(const char *path, uint64_t size, const char *checksum) {
+  char text[17];
+  uint64_t bytes;
+  SL_TRY(sl_checkpoint_hash(path, 0, &bytes, text));
+  if (bytes != size)
+    return sl_fail(SL_EFORMAT, "%s has %" PRIu64 " bytes where %" PRIu64 " were written", path, bytes, size);
+  if (strcmp(text, checksum) != 0)
+    return sl_fail(SL_EFORMAT, "%s changed since it was written: its checksum is %s, not %.16s", path, text, checksum);
+  return SL_OK;
+}
+
 static sl_status take_part(sl_checkpoint *c, const json_t *entry) {
   const char *name = json_string_value(json_object_get(entry, "file"));
   const char *checksum = json_string_value(json_object_get(entry, CHECKSUM));
   const json_t *size = json_object_get(entry, "bytes"), *tensors = json_object_get(entry, "tensors");
-  char text[17];
-  uint64_t bytes;
   if (!name || !checksum || !json_is_integer(size) || !json_is_array(tensors) ||
       strncmp(name, PART, strlen(PART)) != 0 || strchr(name, '/'))
     return malformed(c, "a part without name, size, checksum or tensors");
@@ -293,13 +317,8 @@ static sl_status take_part(sl_checkpoint *c, const json_t *entry) {
     p->path = NULL;
     return sl_no_memory("for checkpoint %s", c->folder);
   }
-  SL_TRY(sl_checkpoint_hash(p->path, 0, &bytes, text));
-  if (bytes != (uint64_t)json_integer_value(size))
-    return sl_fail(SL_EFORMAT, "%s has %" PRIu64 " bytes where %" JSON_INTEGER_FORMAT " were written", p->path, bytes,
-                   json_integer_value(size));
-  if (strcmp(text, checksum) != 0)
-    return sl_fail(SL_EFORMAT, "%s changed since it was written: its checksum is %s, not %.16s", p->path, text,
-                   checksum);
+  if ((c->n_parts - 1) % c->shares == c->share)
+    SL_TRY(verify_part(p->path, (uint64_t)json_integer_value(size), checksum));
   SL_TRY(sl_safetensors_open(p->path, &p->file));
   if ((int)json_array_size(tensors) != sl_safetensors_count(p->file))
     return malformed(c, "a part whose tensors differ from its list");
@@ -336,11 +355,16 @@ static sl_status check_cover(sl_checkpoint *c) {
 }
 
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **result) {
+  return sl_checkpoint_open_share(path, 0, 1, result);
+}
+
+sl_status sl_checkpoint_open_share(const char *path, int share, int shares, sl_checkpoint **result) {
   sl_status status = SL_OK;
   *result = NULL;
   sl_checkpoint *c = calloc(1, sizeof *c);
   if (!c || !(c->numbers = json_object()) || !(c->folder = strdup(path)))
     SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
+  c->share = share, c->shares = shares;
   SL_TRY_OUT(read_manifest(c));
   SL_TRY_OUT(read_texts(c));
   const json_t *parts = json_object_get(c->manifest, "parts");

@@ -30,6 +30,12 @@ typedef struct sl_checkpoint sl_checkpoint;
 /* Reads the manifest and every byte of the parts. SL_EFORMAT names the file that is missing, cut short or changed;
  * SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **checkpoint);
+/* The same, but reads only the headers of some parts: of all parts it reads and verifies every `shares`-th whole, from
+ * number `share` on. So `shares` ranks verify a checkpoint together. */
+sl_status sl_checkpoint_open_share(const char *path, int share, int shares, sl_checkpoint **checkpoint);
+/* The checksum that a checkpoint's manifest states. Two folders with the same one hold the same checkpoint if both are
+ * whole. SL_EFORMAT, SL_EIO, SL_ENOMEM. */
+sl_status sl_checkpoint_checksum(const char *path, char text[17]);
 void sl_checkpoint_close(sl_checkpoint *checkpoint); /* NULL is allowed */
 
 /* The results of the functions below are valid until the checkpoint is closed. */

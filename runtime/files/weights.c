@@ -155,9 +155,22 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
     free(inside);
     return status;
   }
+  if (sl_checkpoint_is(path)) return sl_weights_open_share(path, 0, 1, weights);
   sl_weights *w;
   SL_TRY(begin(path, &w));
-  const sl_status status = sl_checkpoint_is(path) ? sl_checkpoint_open(path, &w->checkpoint) : add_part(w, path);
+  const sl_status status = add_part(w, path);
+  if (status == SL_OK)
+    *weights = w;
+  else
+    sl_weights_close(w);
+  return status;
+}
+
+sl_status sl_weights_open_share(const char *path, int share, int shares, sl_weights **weights) {
+  sl_weights *w;
+  *weights = NULL;
+  SL_TRY(begin(path, &w));
+  const sl_status status = sl_checkpoint_open_share(path, share, shares, &w->checkpoint);
   if (w->checkpoint) w->count = sl_checkpoint_count(w->checkpoint);
   if (status == SL_OK)
     *weights = w;

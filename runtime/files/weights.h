@@ -18,6 +18,8 @@ typedef struct sl_weights sl_weights;
  * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open. An index must list
  * exactly the tensors of its files, which lie beside it. SL_EFORMAT names index, tensor and file. */
 sl_status sl_weights_open(const char *path, sl_weights **weights);
+/* A checkpoint, of whose parts it verifies a share (sl_checkpoint_open_share). */
+sl_status sl_weights_open_share(const char *path, int share, int shares, sl_weights **weights);
 sl_status sl_weights_open_index(const char *path, sl_weights **weights); /* whatever its name ends in */
 void sl_weights_close(sl_weights *weights);                              /* NULL is allowed */
 

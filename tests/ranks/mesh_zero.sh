@@ -52,6 +52,52 @@ resumes 'ranks that share memory: stage 3 on 2x2x1 and 2x1x2' \
   'mlp --rate-schedule constant --size layers=3,hidden=40 --folds 2 --data data --batch 96 --leaves 12 --val-fraction 0 --quiet --workers 1' \
   '4 --steps 3 --mesh data=2,pipe=2 --zero 3' '4 --steps 5 --mesh data=2,tensor=2 --zero 3' '1 --steps 8 --mesh data=1 --zero 0'
 
+# Each rank verifies a share of a checkpoint's parts and reads what it alone holds, if all ranks see the folder of the
+# run; else rank 0 reads all.
+faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
+export MPIR_CVAR_NOLOCAL=1
+set -- --size layers=5,hidden=384 --folds 2 --data "$PWD/data" --batch 96 --leaves 12 --val-fraction 0 --quiet --workers 1 --mesh data=2,pipe=2 --zero 3
+ranks 1 train mlp "$@" --mesh data=1 --zero 0 --steps 4 --out one --force
+ranks 4 train mlp "$@" --steps 2 --out first --force
+ranks 4 train --resume --out first --steps 3
+again() { rm -rf several && cp -r first several; }
+# Resumes, with ranks 1 to 3 in this folder. counting RANK: counts the reads of this rank from parts.
+resumed_in() { # folder
+  code=0
+  rm -f counts
+  $limit "$MPIEXEC" -n 1 "$starling" train --resume --out several --steps 4 : -n 3 -wdir "$1" "$starling" train --resume --out several --steps 4 >out 2>err || code=$?
+}
+counting() { # rank, folder
+  again
+  (
+    export FAULT_CALL=read FAULT_N=0 FAULT_UNDER=part-0000 FAULT_RANK="$1" FAULT_LOG="$PWD/counts" LD_PRELOAD="$faults ${LD_PRELOAD-}"
+    resumed_in "$2"
+  )
+  awk '$1 == "read" { print $2 }' counts
+}
+same_model() { [ $code = 0 ] && cmp one/model.safetensors several/model.safetensors; }
+again
+printf x | dd of=several/checkpoints/step-00000003/part-00001.safetensors bs=1 seek=200000 conv=notrunc 2>>err
+resumed_in "$PWD"
+check 'a changed part that another rank verifies: the checkpoint before is used' grep -q 'part-00001.safetensors changed since it was written: .*; the checkpoint of step 2 is used' err
+check 'and the same model comes of it' same_model
+mkdir -p elsewhere/several
+cp first/config.yaml elsewhere/several/
+again
+resumed_in "$PWD/elsewhere"
+check 'only rank 0 sees the checkpoints: the same model' same_model
+if grep -q __asan_init "$starling"; then skip 'who reads: not under a sanitizer'; else
+  together=$(counting 0 "$PWD") alone=$(counting 0 "$PWD/elsewhere") other=$(counting 3 "$PWD")
+  check "rank 3 reads parts itself ($other reads), and rank 0 less than alone ($together, $alone)" test "${other:-0}" -gt 2 -a "${together:-99}" -lt "${alone:-0}"
+fi
+again
+cp -r first/checkpoints elsewhere/several/
+rm -rf elsewhere/several/checkpoints/step-00000003
+cp -r first/checkpoints/step-00000002 elsewhere/several/checkpoints/step-00000003
+resumed_in "$PWD/elsewhere"
+check 'other ranks see another checkpoint: the same model' same_model
+unset MPIR_CVAR_NOLOCAL
+
 # Validation, the best model, and its test: all ranks divide the samples then.
 set -- train lenet --data data --batch 96 --leaves 6 --steps 12 --eval-every 2 --val-fraction 0.2 --workers 1 --learning-rate 0.01 --force
 result() { sed -n 's/.*"\(best_step\|best_accuracy\|best_loss\|test_accuracy\|test_loss\)": *\([-0-9.e]*\).*/\1 \2/p' "$1/summary.json"; }

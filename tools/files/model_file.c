@@ -191,6 +191,22 @@ out:
   return status;
 }
 
+sl_status sl__model_open_share(const char *path, int share, int shares, sl__model_file **file) {
+  *file = NULL;
+  sl__model_file *f = calloc(1, sizeof *f);
+  if (!f) return sl_no_memory("for a model file");
+  sl_status status = sl_weights_open_share(path, share, shares, &f->weights);
+  if (status == SL_OK) {
+    const char *format = sl_weights_metadata(f->weights, "format");
+    status = format && strcmp(format, FORMAT) == 0 ? read_facts(f) : malformed(f, "not a checkpoint of a training");
+  }
+  if (status == SL_OK)
+    *file = f;
+  else
+    sl__model_close(f);
+  return status;
+}
+
 sl_status sl__model_open(const char *path, sl__model_file **file) {
   return sl__model_open_as(path, &(sl__model_wish){0}, file);
 }

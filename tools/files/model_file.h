@@ -35,6 +35,8 @@ typedef struct sl__model_file sl__model_file;
 /* path: a model file, a checkpoint, a run directory (its model.safetensors), or published weights: a folder, a file or
  * an index, whose model follows from config.json or the shapes. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
+/* A checkpoint, of whose parts it verifies a share (sl_checkpoint_open_share in runtime/files/checkpoint.h). */
+sl_status sl__model_open_share(const char *path, int share, int shares, sl__model_file **file);
 /* What the user states about published weights. */
 typedef struct sl__model_wish {
   const sl_model *model; /* NULL: not stated; ignored if the weights are of another family */

@@ -198,52 +198,111 @@ static sl_status tell(const sl_failure *refused, int n) {
                  n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
 }
 
-/* Finds the newest usable checkpoint. o NULL: accepts any complete one, without warnings about skipped ones. */
-static sl_status find(const char *run, const sl__resume_options *o, sl__progress *p, sl__model_file **file) {
-  char *folder = NULL, *path = NULL;
+/* The checkpoints of a run, newest first. */
+static sl_status list_checkpoints(const char *run, int64_t **steps, int *n) {
+  char *folder;
+  *steps = NULL, *n = 0;
+  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
+    return sl_no_memory("for a path");
+  const sl_status status = sl_checkpoint_newest(folder, steps, n);
+  free(folder);
+  return status;
+}
+
+/* The path of a step's checkpoint; the caller must free() it. SL_EFORMAT: it has no manifest. */
+static sl_status path_of(const char *run, int64_t step, char **path) {
+  char *folder;
+  *path = NULL;
+  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
+    return sl_no_memory("for a path");
+  *path = sl_checkpoint_path(folder, step);
+  free(folder);
+  if (!*path) return sl_no_memory("for a path");
+  return sl_checkpoint_is(*path) ? SL_OK : sl_fail(SL_EFORMAT, "%s has no %s", *path, SL_CHECKPOINT_MANIFEST);
+}
+
+sl_status sl__open_newest(const char *run, sl__model_file **file) {
+  int64_t *steps;
+  int n;
+  *file = NULL;
+  SL_TRY(list_checkpoints(run, &steps, &n));
+  sl_failure *refused = calloc((size_t)n + 1, sizeof *refused);
+  sl_status status = refused ? SL_OK : sl_no_memory("for the checkpoints of %s", run);
+  for (int i = 0; i < n && refused && !*file; i++) {
+    char *path;
+    status = path_of(run, steps[i], &path);
+    if (status == SL_OK) status = sl__model_open(path, file);
+    free(path);
+    if (status != SL_OK) refused[i] = sl_failure_keep(status);
+  }
+  if (refused && n > 0 && !*file) status = tell(refused, n);
+  free(steps), free(refused);
+  return status;
+}
+
+/* Opens a checkpoint on every rank that sees the folder of the run. If all ranks do, each one verifies a share of its
+ * parts, and *everywhere is 1. Otherwise rank 0 verifies all, and *file is NULL on the other ranks. Collective. */
+static sl_status open_together(const sl__resume_options *o, int64_t step, sl__progress *p, sl__model_file **file,
+                               int *everywhere) {
+  const sl__ranks *ranks = o->ranks;
+  char *path, sums[2][17] = {""}; /* rank 0's, this rank's */
+  int sees = 0;
+  *file = NULL, *everywhere = 0;
+  sl_status status = path_of(o->run, step, &path);
+  if (status == SL_OK) status = sl_checkpoint_checksum(path, sums[1]);
+  if (ranks->rank == 0) memcpy(sums[0], sums[1], sizeof *sums);
+  if (ranks->n > 1) MPI_Bcast(sums[0], sizeof *sums, MPI_CHAR, 0, ranks->comm);
+  if (ranks->rank == 0)
+    sees = 1;
+  else
+    sees = status == SL_OK && strcmp(sums[0], sums[1]) == 0, status = SL_OK;
+  const int all = sl__ranks_sum(ranks, sees) == ranks->n;
+  if (status == SL_OK && (all || ranks->rank == 0))
+    status = all ? sl__model_open_share(path, ranks->rank, ranks->n, file) : sl__model_open(path, file);
+  if (status == SL_OK && ranks->rank == 0) status = check_same(o, *file, p);
+  free(path);
+  status = sl__ranks_agree(ranks, status);
+  if (status != SL_OK) sl__model_close(*file), *file = NULL;
+  *everywhere = all;
+  return status;
+}
+
+/* Finds the newest checkpoint that all ranks can use. Collective. */
+static sl_status find(const sl__resume_options *o, sl__progress *p, sl__model_file **file, int *everywhere) {
+  const sl__ranks *ranks = o->ranks;
   int64_t *steps = NULL;
   int n = 0, n_refused = 0;
   sl_failure *refused = NULL;
   sl_status status = SL_OK;
-  *file = NULL;
-  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
-    return sl_no_memory("for a path");
-  SL_TRY_OUT(sl_checkpoint_newest(folder, &steps, &n));
-  if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_no_memory("to resume"));
+  *file = NULL, *everywhere = 0;
+  if (ranks->rank == 0) status = list_checkpoints(o->run, &steps, &n);
+  SL_TRY_OUT(sl__ranks_agree(ranks, status));
+  n = (int)sl__ranks_sum(ranks, n); /* of rank 0 */
+  if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) status = sl_no_memory("to resume");
+  SL_TRY_OUT(sl__ranks_agree(ranks, status));
   for (int i = 0; i < n; i++) {
-    if (o && o->most > 0 && steps[i] > o->most) continue;
-    free(path);
-    if (!(path = sl_checkpoint_path(folder, steps[i]))) SL_TRY_OUT(sl_no_memory("for a path"));
-    status = sl_checkpoint_is(path) ? sl__model_open(path, file)
-                                    : sl_fail(SL_EFORMAT, "%s has no %s", path, SL_CHECKPOINT_MANIFEST);
-    if (status == SL_OK && o) status = check_same(o, *file, p);
+    const int64_t step = (int64_t)sl__ranks_sum(ranks, steps ? (double)steps[i] : 0);
+    if (o->most > 0 && step > o->most) continue;
+    status = open_together(o, step, p, file, everywhere);
     if (status == SL_OK) {
-      for (int k = 0; k < n_refused && o; k++)
-        sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].text, (long long)steps[i]);
+      for (int k = 0; k < n_refused && ranks->rank == 0; k++)
+        sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].text, (long long)step);
       goto out;
     }
     refused[n_refused++] = sl_failure_keep(status);
-    sl__model_close(*file);
-    *file = NULL;
   }
   if (n_refused > 0) status = tell(refused, n_refused);
 out:
-  free(steps), free(path), free(folder), free(refused);
+  free(steps), free(refused);
   return status;
 }
 
-sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(run, NULL, NULL, file); }
-
 sl_status sl__newest_step(const char *run, int64_t *step) {
-  char *folder;
   int64_t *steps;
   int n;
-  *step = 0;
-  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
-    return sl_no_memory("for a path");
-  const sl_status status = sl_checkpoint_newest(folder, &steps, &n);
-  if (n > 0) *step = steps[0];
-  free(steps), free(folder);
+  const sl_status status = list_checkpoints(run, &steps, &n);
+  *step = n > 0 ? steps[0] : 0;
+  free(steps);
   return status;
 }
 
@@ -278,14 +337,16 @@ static sl_status hand_over(const sl__ranks *ranks, const sl__model_file *file, c
   return status;
 }
 
+/* Whether some ranks hold the tensor and others do not, or rank 0 alone does not. */
+static int is_divided(const sl_tensor *t) { return t->owner > 0 || t->stride || t->width > 1; }
+
 sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph) {
   SL_TRY(sl__ranks_broadcast(ranks, store));
   SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    if ((t->owner > 0 || t->stride || t->width > 1) && (!graph || sl_graph_find(graph, t->name) != SL_NONE))
-      status = hand_over(ranks, file, t);
+    if (is_divided(t) && (!graph || sl_graph_find(graph, t->name) != SL_NONE)) status = hand_over(ranks, file, t);
   }
   sl_store_release(store);
   return status;
@@ -316,18 +377,34 @@ static sl_status read_checkpoint(const sl__resume_options *o, const sl__model_fi
   return sl__model_read(file, o->store, NULL, mine != theirs || outer);
 }
 
-sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
-  sl__model_file *file = NULL;
+/* Reads the tensors that not all ranks hold into this rank's store. */
+static sl_status read_own(const sl__resume_options *o, const sl__model_file *file) {
+  SL_TRY(sl_store_acquire(o->store, 1));
   sl_status status = SL_OK;
-  *progress = (sl__progress){0};
-  if (o->ranks->rank == 0) {
-    status = find(o->run, o, progress, &file);
-    if (status == SL_OK) status = file ? read_checkpoint(o, file, progress->step) : check_older(o->run);
+  for (int i = 0; i < sl_store_count(o->store) && status == SL_OK; i++) {
+    const sl_tensor *t = sl_store_at(o->store, i);
+    if (is_divided(t) && sl_tensor_is_on(t, o->ranks->rank)) status = sl__model_read_tensor(file, t, t->data);
   }
-  SL_TRY_OUT(sl__ranks_agree(o->ranks, status));
-  if (o->ranks->n <= 1) goto out;
-  SL_TRY_OUT(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, o->ranks->comm), "MPI_Bcast"));
-  if (progress->step > 0) status = sl__share_out(o->ranks, o->store, file, NULL);
+  sl_store_release(o->store);
+  return status;
+}
+
+sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
+  const sl__ranks *ranks = o->ranks;
+  sl__model_file *file = NULL;
+  int everywhere;
+  *progress = (sl__progress){0};
+  sl_status status = find(o, progress, &file, &everywhere);
+  if (status != SL_OK) goto out; /* on all ranks */
+  if (ranks->rank == 0)
+    status = file ? read_checkpoint(o, file, progress->step) : check_older(o->run);
+  else if (file)
+    status = read_own(o, file);
+  SL_TRY_OUT(sl__ranks_agree(ranks, status));
+  if (ranks->n <= 1) goto out;
+  SL_TRY_OUT(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, ranks->comm), "MPI_Bcast"));
+  if (progress->step > 0)
+    status = everywhere ? sl__ranks_broadcast(ranks, o->store) : sl__share_out(ranks, o->store, file, NULL);
 out:
   sl__model_close(file);
   return status;

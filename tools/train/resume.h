@@ -35,7 +35,7 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *rate,
                               const char *configuration);
 
 typedef struct sl__resume_options {
-  const char *run; /* the run directory; only rank 0 need see it */
+  const char *run; /* the run directory. Only rank 0 need see it; if all do, each rank reads what it alone holds */
   const sl__ranks *ranks;
   const sl__model_facts *facts; /* of the training to resume */
   const sl_rate *rate;

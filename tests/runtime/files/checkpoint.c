@@ -417,10 +417,48 @@ static int run_ranks(const char *folder) {
   return 0;
 }
 
+/* Each of three ranks finds the damage in its share of the parts, and only there. */
+static void check_shares(const char *folder, int64_t step) {
+  char *path = sl_checkpoint_path(folder, step), part[4096], stated[17];
+  sl_checkpoint *c;
+  size_t n;
+  for (int p = 0; p < 3; p++) {
+    snprintf(part, sizeof part, "%s/part-0000%d.safetensors", path, p);
+    char *bytes = scratch_read(part, &n);
+    bytes[n - 1] ^= 1;
+    scratch_write(part, bytes, n);
+    for (int share = 0; share < 3; share++) {
+      const sl_status status = sl_checkpoint_open_share(path, share, 3, &c);
+      assert_int_equal(status, share == p ? SL_EFORMAT : SL_OK);
+      if (share == p) assert_non_null(strstr(sl_error(), "changed since it was written"));
+      sl_checkpoint_close(c);
+    }
+    bytes[n - 1] ^= 1;
+    scratch_write(part, bytes, n - 1); /* cut short: every rank sees that */
+    for (int share = 0; share < 3; share++)
+      assert_int_equal(sl_checkpoint_open_share(path, share, 3, &c), SL_EFORMAT);
+    scratch_write(part, bytes, n);
+    free(bytes);
+  }
+  assert_ok(sl_checkpoint_checksum(path, stated));
+  snprintf(part, sizeof part, "%s/checkpoint.json", path);
+  char *text = scratch_read(part, &n);
+  assert_non_null(strstr(text, stated));
+  assert_int_equal(strlen(stated), 16);
+  scratch_write(part, "{}", 2);
+  assert_fails(SL_EFORMAT, "its checksum is missing", sl_checkpoint_checksum(path, stated));
+  unlink(part);
+  assert_fails(SL_EFORMAT, "checkpoint.json", sl_checkpoint_checksum(path, stated));
+  scratch_write(part, text, n);
+  free(text), free(path);
+}
+
 /* One process reads what three ranks wrote, and writes the same checkpoint. */
 static void three_ranks(void **state) {
   ranks_run(3, *state);
   char folder[4096];
+  snprintf(folder, sizeof folder, "%s/shared", (const char *)*state);
+  check_shares(folder, 6);
   snprintf(folder, sizeof folder, "%s/shared", (const char *)*state);
   assert_true(holds(folder, 6));
   snprintf(folder, sizeof folder, "%s/sent", (const char *)*state);
