@@ -50,6 +50,20 @@ for gpu in 'A100 dgx-a100 312000 231' 'H100 dgx-h100 989000 463'; do
   got=$(rate 1 1 16 gpt2 --length 1024 --machine "$machine" --what-if "gpu.gflops.fp32=$flops")
   row "gpt2 bf16, 1 $name, 1,000 tokens/s" "$published" "$published" "$(awk -v s="$got" 'BEGIN { print 1.024 * s }')" 0
 done
+# llm.c, whole runs: GPT-2 124M saw 10 billion tokens in 90 minutes on 8 A100, 64 windows a GPU and step; GPT-2 1.6B saw
+# 33.6 billion in 24 hours on 8 H100 (here without its 8 micro-batches a step).
+row 'gpt2 bf16, 8 A100, 1,000 tokens/s' 1852 1852 \
+  "$(awk -v s="$(rate 8 1 64 gpt2 --length 1024 --machine dgx-a100 --what-if gpu.gflops.fp32=312000)" 'BEGIN { print 1.024 * s }')" 0
+row 'gpt2-xl bf16, 8 H100, 1,000 tokens/s' 388 388 \
+  "$(awk -v s="$(rate 8 1 16 gpt2-xl --length 1024 --machine dgx-h100 --what-if gpu.gflops.fp32=989000)" 'BEGIN { print 1.024 * s }')" 0
+# MLPerf Training 3.0, ResNet-50 on DGX H100: 13.466 minutes on 8, 2.664 on 64, 0.509 on 512 GPUs. Larger batches need more
+# epochs, which a simulated step does not know.
+eight=$(rate 8 1 128 resnet50 --machine dgx-h100 --what-if gpu.gflops.fp32=989000)
+for nodes in 8 64; do
+  got=$(rate 8 $nodes 128 resnet50 --machine dgx-h100 --what-if gpu.gflops.fp32=989000)
+  published=$(awk -v n=$nodes 'BEGIN { printf "%.1f", 13.466 / (n == 8 ? 2.664 : 0.509) }')
+  row "resnet50 bf16, $((8 * nodes)) H100, times as fast as 8" "$published" "$published" "$(awk -v a="$got" -v b="$eight" 'BEGIN { print a / b }')" 0
+done
 # Horovod: 90% of 512 times one GPU, ResNet-101, 64 images a GPU. The efficiency, in percent.
 resnet101='resnet50 --size blocks=3-4-23-3'
 # shellcheck disable=SC2086
