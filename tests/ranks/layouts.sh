@@ -134,15 +134,15 @@ draw "${FAMILIES:-gpt2 sequence words bert vit mlp resnet}" "${PRECISIONS:-fp32 
 check "$(grep -c . runs) runs are drawn" test -s runs
 # The plans on one rank: the models, and the runs that have a step more.
 cut -d '|' -f 1 runs | sort -u >plans
-while read -r family precision plan; do
+while read -r family precision plan <&3; do # mpiexec reads the standard input
   # shellcheck disable=SC2046 # words, here and below
   set -- $(options_of "$family" "$precision" "$plan")
   start "$one" "$@" --steps "$steps" --out "one-$plan" --force
   cp "one-$plan/model.safetensors" "model-$plan"
   [ $code != 0 ] || start "$one" --resume --out "one-$plan" --steps $((steps + 1))
   check "$family, $precision: one rank" test $code = 0
-done <plans
-while IFS='|' read -r of first next; do
+done 3<plans
+while IFS='|' read -r of first next <&3; do
   # shellcheck disable=SC2086 # words
   set -- $of
   family=$1 precision=$2 plan=$3
@@ -157,5 +157,5 @@ while IFS='|' read -r of first next; do
     not_ok "$name"
     sed 's/^/#   /' commands
   fi
-done <runs
+done 3<runs
 finish

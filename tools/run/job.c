@@ -191,13 +191,6 @@ static sl_status make_evaluator(sl__job *j) {
 /* The plan of a step; with --sync, the plan of this rank's own part. */
 static const sl_plan *plan_of(const sl__job *j) { return j->sync.every ? &j->own : &j->facts.plan; }
 
-int sl__job_keeps(const sl__job *j, sl_value keep[SL__JOB_KEEPS]) {
-  const sl_network *n = &j->network;
-  const sl_value all[SL__JOB_KEEPS] = {n->loss, n->correct, n->count, n->clip, n->scale};
-  memcpy(keep, all, sizeof all);
-  return !j->trains ? 1 : n->clip == SL_NONE ? 3 : n->scale == SL_NONE ? 4 : SL__JOB_KEEPS;
-}
-
 static sl_status make_programs(sl__job *j) {
   const int64_t resident = sl__resident_memory();
   const sl_network *n = &j->network;

@@ -72,7 +72,11 @@ void sl__job_set_precision(sl__job *job, sl_precision precision);
 sl_status sl__job_build_evaluator(sl__job *job);
 /* The logical values that can be read after a training step; returns their number. */
 enum { SL__JOB_KEEPS = 5 };
-int sl__job_keeps(const sl__job *job, sl_value keep[SL__JOB_KEEPS]);
+static inline int sl__job_keeps(const sl__job *job, sl_value keep[SL__JOB_KEEPS]) {
+  const sl_network *n = &job->network;
+  keep[0] = n->loss, keep[1] = n->correct, keep[2] = n->count, keep[3] = n->clip, keep[4] = n->scale;
+  return !job->trains ? 1 : n->clip == SL_NONE ? 3 : n->scale == SL_NONE ? 4 : SL__JOB_KEEPS;
+}
 /* Starts reading the batches after job->step. */
 sl_status sl__job_load(sl__job *job);
 /* Makes programs and loader again over the same store, after the leaves have changed. */
