@@ -28,6 +28,9 @@ typedef struct stretch {
 typedef struct part {
   char *path;
   sl_safetensors *file;
+  uint64_t bytes; /* as the manifest states them */
+  const char *checksum;
+  int verified;
 } part;
 
 struct sl_checkpoint {
@@ -290,14 +293,17 @@ static sl_status take_stretch(sl_checkpoint *c, const json_t *entry) {
   return SL_OK;
 }
 
-static sl_status verify_part(const char *path, uint64_t size, const char *checksum) {
+static sl_status verify(part *p) {
   char text[17];
   uint64_t bytes;
-  SL_TRY(sl_checkpoint_hash(path, 0, &bytes, text));
-  if (bytes != size)
-    return sl_fail(SL_EFORMAT, "%s has %" PRIu64 " bytes where %" PRIu64 " were written", path, bytes, size);
-  if (strcmp(text, checksum) != 0)
-    return sl_fail(SL_EFORMAT, "%s changed since it was written: its checksum is %s, not %.16s", path, text, checksum);
+  if (p->verified) return SL_OK;
+  SL_TRY(sl_checkpoint_hash(p->path, 0, &bytes, text));
+  if (bytes != p->bytes)
+    return sl_fail(SL_EFORMAT, "%s has %" PRIu64 " bytes where %" PRIu64 " were written", p->path, bytes, p->bytes);
+  if (strcmp(text, p->checksum) != 0)
+    return sl_fail(SL_EFORMAT, "%s changed since it was written: its checksum is %s, not %.16s", p->path, text,
+                   p->checksum);
+  p->verified = 1;
   return SL_OK;
 }
 
@@ -312,13 +318,12 @@ static sl_status take_part(sl_checkpoint *c, const json_t *entry) {
   if (!more) return sl_no_memory("for checkpoint %s", c->folder);
   c->parts = more;
   part *p = &more[c->n_parts++];
-  *p = (part){0};
+  *p = (part){.bytes = (uint64_t)json_integer_value(size), .checksum = checksum};
   if (asprintf(&p->path, "%s/%s", c->folder, name) < 0) {
     p->path = NULL;
     return sl_no_memory("for checkpoint %s", c->folder);
   }
-  if ((c->n_parts - 1) % c->shares == c->share)
-    SL_TRY(verify_part(p->path, (uint64_t)json_integer_value(size), checksum));
+  if ((c->n_parts - 1) % c->shares == c->share) SL_TRY(verify(p));
   SL_TRY(sl_safetensors_open(p->path, &p->file));
   if ((int)json_array_size(tensors) != sl_safetensors_count(p->file))
     return malformed(c, "a part whose tensors differ from its list");
@@ -427,6 +432,7 @@ sl_status sl_checkpoint_read(const sl_checkpoint *c, int i, void *data) {
   const size_t row = (size_t)sl_shape_row(&a->shape) * sl_dtype_bytes(a->dtype);
   for (int k = first_stretch(c, i); k < c->n_stretches && c->stretches[k].tensor == i; k++) {
     const stretch *s = &c->stretches[k];
+    SL_TRY(verify(&c->parts[s->part]));
     SL_TRY(sl_safetensors_read(c->parts[s->part].file, s->index, (char *)data + (size_t)s->first * row));
   }
   return SL_OK;

@@ -30,8 +30,8 @@ typedef struct sl_checkpoint sl_checkpoint;
 /* Reads the manifest and every byte of the parts. SL_EFORMAT names the file that is missing, cut short or changed;
  * SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **checkpoint);
-/* The same, but reads only the headers of some parts: of all parts it reads and verifies every `shares`-th whole, from
- * number `share` on. So `shares` ranks verify a checkpoint together. */
+/* The same, but verifies only the parts share, share + shares, ..., so that `shares` ranks verify a checkpoint together.
+ * Any other part is verified before it is first read: a rank's copy of the folder may differ from the other ranks'. */
 sl_status sl_checkpoint_open_share(const char *path, int share, int shares, sl_checkpoint **checkpoint);
 /* The checksum that a checkpoint's manifest states. Two folders with the same one hold the same checkpoint if both are
  * whole. SL_EFORMAT, SL_EIO, SL_ENOMEM. */
@@ -50,7 +50,7 @@ const sl_named_array *sl_checkpoint_get(const sl_checkpoint *checkpoint, int i);
 int sl_checkpoint_find(const sl_checkpoint *checkpoint, const char *name);       /* -1 when there is none */
 /* The file that holds tensor i, or its first rows. */
 const char *sl_checkpoint_file(const sl_checkpoint *checkpoint, int i);
-/* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed meanwhile). */
+/* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed). */
 sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data);
 
 /* Reads a whole file: returns its size, and its checksum in the form of manifests. fresh: reads from the disk instead

@@ -192,7 +192,7 @@ static sl_status cut_by_names(cutter *c, const char *cuts) {
                               length, at, c->g->node[c->node[0]]->name));
     if (n < c->runs && place <= last)
       return bad_cuts(
-          sl_fail(SL_EINVAL, "layer '%.*s' does not lie behind the beginning of the run before", length, at));
+          sl_fail(SL_EINVAL, "layer '%.*s' must come after the layer with which the run before begins", length, at));
     if (!isfinite(c->cross[place]))
       return bad_cuts(
           sl_fail(SL_EINVAL,

@@ -112,7 +112,7 @@ refused 'runs and micro-batches that do not fit' 2 '2 chunks on each of 2 stages
 refused 'no runs' 2 'pipe-chunks: 0 is out of range' --mesh pipe=2 --pipe-chunks 0
 refused 'shares for other stages' 2 '3 shares .*1,2,3.* for 2 runs of layers \(--stages\)' --mesh pipe=2 --stages 1,2,3
 refused 'an unknown layer' 2 'no layer .fc9. .*the first one is .fc1. \(--stages\)' --mesh pipe=2 --stages fc9
-refused 'layers in another order' 3 'layer .fc2. does not lie behind' --mesh pipe=3 --leaves 6 --stages fc3,fc2
+refused 'layers in another order' 3 'layer .fc2. must come after' --mesh pipe=3 --leaves 6 --stages fc3,fc2
 refused 'stages by hand, and no pipeline' 2 'stages 2,1: this job has no pipeline: add --mesh pipe=N, or --stages auto' --stages 2,1
 refused 'an unknown order' 2 'pipe-order.*1f1b' --mesh pipe=2 --pipe-order zigzag
 

@@ -337,7 +337,7 @@ static sl_status hand_over(const sl__ranks *ranks, const sl__model_file *file, c
   return status;
 }
 
-/* Whether some ranks hold the tensor and others do not, or rank 0 alone does not. */
+/* Whether ranks other than 0 hold the tensor, but not all ranks do. */
 static int is_divided(const sl_tensor *t) { return t->owner > 0 || t->stride || t->width > 1; }
 
 sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph) {

@@ -177,10 +177,10 @@ static void cuts_by_hand(void **state) {
       {2, "1,2x", "the share of a stage, '2x',"},
       {2, ",", "the share of a stage, '',"},
       {2, "h.12", "no layer 'h.12' that can begin a stage; the first one is 'h.0.fc'"},
-      {2, "h", "does not lie behind"},
+      {2, "h", "must come after"},
       {2, "h.4.f", "no layer 'h.4.f'"},
-      {2, "h.0", "layer 'h.0' does not lie behind"},
-      {3, "h.4,h.2", "layer 'h.2' does not lie behind"},
+      {2, "h.0", "layer 'h.0' must come after"},
+      {3, "h.4,h.2", "layer 'h.2' must come after"},
       {3, "h.4", "1 layers ('h.4') at which runs begin, for 3 runs"},
       {2, "h.4,h.5,h.6,h.7", "4 layers"},
   };
