@@ -30,8 +30,9 @@ typedef struct sl_checkpoint sl_checkpoint;
 /* Reads the manifest and every byte of the parts. SL_EFORMAT names the file that is missing, cut short or changed;
  * SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **checkpoint);
-/* The same, but verifies only the parts share, share + shares, ..., so that `shares` ranks verify a checkpoint together.
- * Any other part is verified before it is first read: a rank's copy of the folder may differ from the other ranks'. */
+/* The same, but verifies only the parts share, share + shares, and so on: `shares` ranks verify a checkpoint together.
+ * Any other part is verified before it is first read, since a rank's copy of the folder may differ from those of other
+ * ranks. */
 sl_status sl_checkpoint_open_share(const char *path, int share, int shares, sl_checkpoint **checkpoint);
 /* The checksum that a checkpoint's manifest states. Two folders with the same one hold the same checkpoint if both are
  * whole. SL_EFORMAT, SL_EIO, SL_ENOMEM. */
