@@ -44,8 +44,8 @@ static sl_status read_all(FILE *file, char **text) {
   return SL_OK;
 }
 
-/* Sets *late if the process did not end within child->most seconds and was killed. A signal that stops this command
- * ends the process too. */
+/* Sets *late if the process did not end within child->most seconds and was ended. A signal that stops this command
+ * ends the process too. SIGTERM comes first, so that the process can remove its temporary files. */
 static sl_status run(const sl__child *child, FILE *output, FILE *errors, int *state, int *late) {
   const double began = sl_seconds();
   double asked = INFINITY; /* time at which it was told to end */
@@ -65,8 +65,8 @@ static sl_status run(const sl__child *child, FILE *output, FILE *errors, int *st
   *late = 0;
   while (waitpid(pid, state, WNOHANG) == 0) {
     const double time = sl_seconds();
-    if (!*late && time - began > child->most) *late = 1, kill(pid, SIGKILL);
-    if (sl__child_stopped() && isinf(asked)) asked = time, kill(pid, SIGTERM);
+    if (time - began > child->most) *late = 1;
+    if ((*late || sl__child_stopped()) && isinf(asked)) asked = time, kill(pid, SIGTERM);
     if (time - asked > GRACE) kill(pid, SIGKILL);
     if (child->tick) child->tick(child->arg);
     usleep(5000);

@@ -11,7 +11,7 @@
 typedef struct sl__child {
   const char *program;     /* found as a shell finds it; NULL: this program */
   char *const *argv;       /* ended by NULL */
-  double most;             /* seconds, after which it is killed */
+  double most;             /* seconds, after which it is ended */
   void (*tick)(void *arg); /* called every few milliseconds while it runs; NULL: nothing */
   void *arg;
 } sl__child;
