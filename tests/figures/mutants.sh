@@ -41,34 +41,43 @@ compiler=${CC:-gcc}
 command -v ccache >/dev/null && case $compiler in *ccache*) ;; *) compiler="ccache $compiler" ;; esac
 
 loaded='tests/support/give_way.so tests/support/faults.so tests/support/record.so tests/support/starts.so'
+# Mutants of CUDA code are built for emulated devices, in the folder "device", where tests take many times as long;
+# all others in the folder "plain".
+kind_of() { # mutant
+  if [ -n "${EMULATED:-}" ] || grep -qi cuda "$work/mutant/$1/file" "$work/mutant/$1/what"; then echo device; else echo plain; fi
+}
+
 tree() { # number: a copy of the sources, configured and built
   mkdir -p "$work/$1" && cd "$work/$1" || return 1
   for name in runtime tasks codelets models tools tests examples docs man build-aux bootstrap configure configure.ac aclocal.m4 \
     Makefile.am Makefile.in config.h.in starling.pc.in starling-uninstalled.pc.in LICENSE README.md CONTRIBUTING.md .commit; do
     [ ! -e "$top/$name" ] || cp -Rp "$top/$name" . || return 1
   done
-  mkdir -p b && cd b || return 1
-  local cuda=--without-cuda
-  if [ -n "${EMULATED:-}" ]; then
-    cuda="--with-starpu=$EMULATED --with-cuda=$EMULATED/cuda"
-  elif grep -qi cuda "$work"/mutant/*/file "$work"/mutant/*/what; then # on an emulated device
-    ../tests/device/build "$PWD/cuda" >device.log 2>&1 || return 1
-    cuda=--with-cuda=$PWD/cuda
-  fi
-  # shellcheck disable=SC2086 # words
-  ../configure -q $cuda CC="$compiler" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
-    make -s -j"$jobs" libstarling.a $loaded >make.log 2>&1
+  for kind in $(for at in "$work"/mutant/*; do kind_of "$(basename "$at")"; done | sort -u); do
+    mkdir -p "$work/$1/$kind" && cd "$work/$1/$kind" || return 1
+    local cuda=--without-cuda
+    if [ -n "${EMULATED:-}" ]; then
+      cuda="--with-starpu=$EMULATED --with-cuda=$EMULATED/cuda"
+    elif [ "$kind" = device ]; then
+      ../tests/device/build "$PWD/cuda" >device.log 2>&1 || return 1
+      cuda=--with-cuda=$PWD/cuda
+    fi
+    # shellcheck disable=SC2086 # words
+    ../configure -q $cuda CC="$compiler" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
+      make -s -j"$jobs" libstarling.a $loaded >make.log 2>&1 || return 1
+  done
 }
 
-build() { # a test's command, in the folder b
+build() { # a test's command, in the folder of its kind
   case $1 in *.sh*) make -s all ;; *) make -s "${1%% *}" ;; esac >build.log 2>&1
 }
 
-seconds_of() { echo "$work/seconds/$(echo "$1" | cksum | tr ' ' -)"; } # a test's command: the file with its seconds
+seconds_of() { echo "$work/seconds/$(echo "$1 $2" | cksum | tr ' ' -)"; } # kind, a test's command: the file with its seconds
 
 # Idle threads give way as in make check: tests with several ranks take a fifth of the time.
-run() { # a test's command, in the folder b
-  local limit=$((more + 5 * $(cat "$(seconds_of "$1")" 2>/dev/null || echo 300)))
+run() { # a test's command, in the folder of its kind
+  local limit
+  limit=$((more + 5 * $(cat "$(seconds_of "$(basename "$PWD")" "$1")" 2>/dev/null || echo 300)))
   set -- $1
   case $1 in *.sh) program="../$1" ;; *) program="./$1" ;; esac
   shift
@@ -83,12 +92,12 @@ run() { # a test's command, in the folder b
   ! grep -q '^not ok [0-9]* -' run.log || code=1
   rm -rf tmp
   # The ranks of a test that did not end outlive it, and spin.
-  find /proc/[0-9]*/exe -maxdepth 0 -lname "${PWD%/b}/*" 2>/dev/null | tr -dc '0-9\n' | xargs -r kill -9 2>/dev/null
+  find /proc/[0-9]*/exe -maxdepth 0 -lname "${PWD%/*}/*" 2>/dev/null | tr -dc '0-9\n' | xargs -r kill -9 2>/dev/null
   return $code
 }
 
 try() { # tree, mutant
-  cd "$work/$1/b" || return
+  cd "$work/$1/$(kind_of "$2")" || return
   local at=$work/mutant/$2 file test says start=$SECONDS
   file=$(cat "$at/file") test=$(cat "$at/test")
   cp "../$file" "$work/$1/kept"
@@ -104,17 +113,17 @@ try() { # tree, mutant
   printf '%-15s %s: %s (%s; %d s)\n' "$says" "$file" "$(cat "$at/what")" "$test" $((SECONDS - start)) | tee "$at/says"
 }
 
-tree 1 || { echo "the copy of the tree does not build:"; tail -n 20 "$work"/1/b/*.log; exit 1; }
+tree 1 || { echo "the copy of the tree does not build:"; tail -n 20 "$work"/1/*/*.log; exit 1; }
 for job in $(seq 2 "$jobs"); do cp -Rp "$work/1" "$work/$job" || exit 1; done
 # Without a mutant every test passes, or being caught by it means nothing.
-for at in "$work"/mutant/*; do cat "$at/test"; echo; done | sort -u >"$work/tests"
+for at in "$work"/mutant/*; do echo "$(kind_of "$(basename "$at")") $(cat "$at/test")"; done | sort -u >"$work/tests"
 for job in $(seq "$jobs"); do
-  while read -r test; do
-    at=$(seconds_of "$test")
+  while read -r kind test; do
+    at=$(seconds_of "$kind" "$test")
     mkdir "$at.taken" 2>/dev/null || continue
-    cd "$work/$job/b" || exit 1
+    cd "$work/$job/$kind" || exit 1
     build "$test" && start=$SECONDS && run "$test" && echo $((SECONDS - start)) >"$at" && continue
-    { echo "without a mutant $test fails:"; tail -n 20 build.log run.log; } >"$at.fails"
+    { echo "without a mutant $test fails ($kind):"; tail -n 20 build.log run.log; } >"$at.fails"
   done <"$work/tests" &
 done
 wait
