@@ -62,8 +62,8 @@ SETTING(REAL, checkpoint_minutes, "checkpoint-minutes", SL__TRAIN | SL__SCALE, R
 SETTING(
     INTEGER, verify_every, "verify-every", SL__TRAIN, RUN, "N", "0", 0, ANY,
     {0,
-     "on several ranks: compare a digest of the ranks' parameters and optimizer state every N steps and before each "
-     "checkpoint; where one differs, go back to the last checkpoint (0: never)"})
+     "on several ranks: compare a digest of the ranks' parameters and optimizer state every N steps, before each "
+     "validation and before each checkpoint; where one differs, go back to the last checkpoint (0: never)"})
 SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "ignore", 0, 0,
         {0,
          "if the loss leaps above its recent values or is not finite: stop (exit code 65), or go back to a checkpoint "
@@ -96,8 +96,8 @@ SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
         {0,
          "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
-         "divide the leaves (default 1; with --mesh pipe=N: 4 N, or fewer so that they divide the batch or the "
-         "leaves)"})
+         "divide the leaves (default 1; with --mesh pipe=N: 4 N, or fewer so that they divide the samples or leaves of "
+         "a data rank)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 "
@@ -125,10 +125,10 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
          "number of ranks"})
 SETTING(TEXT, sync, "sync", SL__TRAIN | SL__BENCH, RUN, "step|local:H|diloco:H", "step", 0, 0,
         {0,
-         "what the ranks exchange, and when: step: gradients in each step; local:H: every H steps, the parameters "
-         "become their mean over the ranks; diloco:H: every H steps, an outer optimizer with momentum moves the "
-         "parameters towards that mean. Between two exchanges of local and diloco each rank trains on its own "
-         "samples, and the bits depend on the number of ranks"})
+         "what the ranks exchange, and when: step: gradients in each step; local:H: every H steps, parameters and "
+         "optimizer state become their mean over the ranks; diloco:H: the same, but an outer optimizer with momentum "
+         "moves the parameters towards their mean. Between two exchanges of local and diloco each rank trains on its "
+         "own samples, and the bits depend on the number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 3,
         {0,
          "data of which each rank keeps one share, not all (ZeRO): 0: none; 1 or 2: optimizer state and gradients; 3: "
