@@ -129,6 +129,8 @@ standard=$(sed -n '/^  "default": {/,/^  }/p' out | number_of step_s /dev/stdin)
 check 'the best is at most as slow as the default plan' at_most "$best" "$standard"
 run simulate lenet --machine vm-2 --batch 128 --steps 3 --json
 check 'the default plan is that of simulate' close_to "$standard" "$(number_of step_s out)" 1e-6
+run plan mlp --machine laptop-gpu --batch 64 --json
+check 'with a GPU the default plan is that of train: only the GPU' sh -c 'sed -n "/^  \"default\": {/,/^  }/p" out | grep -q "workers=gpu\|workers gpu"'
 # All plans of a grid: leaves, shards of each, row blocks, policies.
 least=
 tried=0

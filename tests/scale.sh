@@ -104,7 +104,7 @@ run scale mlp --machine fast.yaml --nodes 1,2,4 --workers 1 --batch 512 --json
 cp out fast
 check 'a network without limits scales better' less "$(nth efficiency 3 slow)" "$(nth efficiency 3 fast)"
 check 'nearly ideally' less 0.8 "$(nth efficiency 3 fast)"
-check 'energy of a busy node: 100 W' close_to "$(nth step_j 1 fast)" "$(awk -v s="$(nth step_s 1 fast)" 'BEGIN { printf "%.12g", 100 * s }')" 0.02
+check 'energy of a node with one busy core of four: 62.5 W' close_to "$(nth step_j 1 fast)" "$(awk -v s="$(nth step_s 1 fast)" 'BEGIN { printf "%.12g", 62.5 * s }')" 0.02
 check 'cost of 1000 samples at the price of the file' close_to "$(nth cost_of_1000 2 fast)" "$(awk -v s="$(nth step_s 2 fast)" 'BEGIN { printf "%.12g", 2 * 3.6 / 3600 * s / 512 * 1000 }')" 1e-6
 run scale mlp --machine fast.yaml --nodes 1,2 --workers 1 --batch 512 --price 7.2 --json
 check '--price overrides it' close_to "$(nth cost_of_1000 2 out)" "$(awk -v c="$(nth cost_of_1000 2 fast)" 'BEGIN { printf "%.12g", 2 * c }')" 0.1
@@ -135,7 +135,7 @@ check 'a node that is half as fast takes twice as long' close_to "$(nth ratio 1 
 check 'two nodes wait for it' less 1.01 "$(nth ratio 2 out)"
 check 'the exchange itself is not slower' less "$(nth ratio 2 out)" 1.95
 run simulate mlp --machine fast.yaml --nodes 2 --workers 1 --batch 512 --leaves 2 --slow-node 2 --json
-check 'the slow node has 100 W, the other is idle half of the time: 75 W' close_to "$(number_of step_j out)" "$(awk -v s="$(number_of step_s out)" 'BEGIN { printf "%.12g", 175 * s }')" 0.02
+check "the slow node's core is busy (62.5 W), the other node's for half of the time" close_to "$(number_of step_j out)" "$(awk -v s="$(number_of step_s out)" 'BEGIN { printf "%.12g", 118.75 * s }')" 0.02
 run scale mlp --machine fast.yaml --nodes 1,2 --workers 1 --batch 512 --jitter 10 --json
 check 'one rank waits for none' test "$(nth ratio 1 out)" = 1.0
 check 'two wait for the slower: 10% of 1 / sqrt(pi)' close_to "$(nth ratio 2 out)" 1.0564 0.002

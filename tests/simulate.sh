@@ -119,6 +119,37 @@ expect 'an unknown policy of the simulation' 2 "unknown scheduling policy 'mine'
 expect 'a machine without a network is one node' 2 "no \`network\`" simulate lenet --machine laptop-gpu --nodes 2 --leaves 2
 expect 'GPUs that do not divide' 2 'does not divide the 8 GPUs' simulate lenet --machine dgx-a100 --ranks-per-node 3 --leaves 3
 expect 'more workers than cores' 2 'a rank on .vm-2. has 2 cores' simulate lenet --machine vm-2 --workers 3
+expect 'teams that need more cores than there are' 2 '--workers 2 --threads-per-worker 2: a rank on .vm-2. has 2 cores' simulate lenet --machine vm-2 --workers 2 --threads-per-worker 2
+expect 'a team that is larger than the rank' 2 '--threads-per-worker 3: a rank on .vm-2. has 2 cores' simulate lenet --machine vm-2 --threads-per-worker 3
+expect 'only GPUs, where there are none' 2 '--workers gpu: a rank on .vm-2. has no GPU' simulate lenet --machine vm-2 --workers gpu
+STARPU_NCPU=1 STARPU_NCUDA=0 expect 'variables of StarPU are about this machine' 0 '2 CPU workers' simulate lenet --machine vm-2
+expect 'compare: options of measurements' 2 '--compress is for measurements, and --machine simulates' compare lenet --machine vm-2 --compress bf16
+expect 'compare: options of simulations' 2 '--nodes is simulated: name a machine' compare lenet --nodes 2
+expect 'compare: a mesh without policies' 2 '--mesh pipe=2: StarPU.s policies take no part' compare mlp --machine epyc-2x64 --nodes 2 --mesh pipe=2
+expect 'compare: priorities have an option' 2 'compare takes --priorities off' compare lenet --machine vm-2 --no-priorities
+
+# Energy: cores and GPUs that no worker uses are idle.
+cat >power.yaml <<'END'
+name: power
+source: made up
+cpu: {cores: 4, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 64, gigabytes_per_s: 4e5, overhead_us: 0.001, watts: 140, idle_watts: 100}
+gpu: {count: 2, gflops: {fp32: 1000}, efficiency: 1, memory_gigabytes: 16, gigabytes_per_s: 4e5, overhead_us: 0.001, watts: 300, idle_watts: 50, link: {gigabytes_per_s: 1e4, latency_us: 0.001}}
+END
+run simulate mlp --machine power.yaml --gpus 1 --workers gpu --leaves 1 --shards 1 --json
+check 'one busy GPU of two: 100 + 50 + 300 W at most' awk -v w="$(awk -v j="$(number_of step_j out)" -v s="$(number_of step_s out)" 'BEGIN { print j / s }')" 'BEGIN { exit !(w > 400 && w <= 450.001) }'
+run simulate mlp --machine power.yaml --gpus 0 --workers 1 --json
+check 'one busy core of four: 110 W, and idle GPUs' close_to "$(number_of step_j out)" "$(awk -v s="$(number_of step_s out)" 'BEGIN { print 210 * s }')" 0.01
+
+# A torus: a small job uses few of its nodes, and there are no more.
+sed 's/topology: star/topology: torus, extents: [64]/; s/latency_us: 1000/latency_us: 1/' even.yaml >torus.yaml
+sed 's/latency_us: 1000/latency_us: 1/' even.yaml >star.yaml
+for network in star torus; do
+  run simulate mlp --machine $network.yaml --workers 1 --nodes 2 --leaves 2 --json
+  cp out $network
+done
+check 'two nodes of a torus are as fast as two of a star' close_to "$(number_of step_s torus)" "$(number_of step_s star)" 1e-6
+expect 'more nodes than a torus has' 2 '--nodes 65: the network of .even. joins 64 nodes' simulate mlp --machine torus.yaml --nodes 65 --batch 128
+
 expect 'fewer leaves than ranks' 2 '1 leaves cannot be divided among 2 ranks' simulate lenet --machine epyc-2x64 --nodes 2 --leaves 1
 expect 'only GPUs' 0 '0 CPU workers .* and 8 GPUs' simulate lenet --machine dgx-a100 --workers gpu
 # bf16: at the machine's rate for it, with less memory; never beyond its peak.
@@ -160,7 +191,20 @@ printf '%s\n' 'name: here' 'source: measured' "times: $times" \
 # shellcheck disable=SC2086
 run simulate $small --machine here.yaml --workers 1 --json
 check 'every kind of task has a measured time' test "$(number_of kinds out)" -gt 20 -a "$(number_of kinds out)" = "$(number_of measured_kinds out)"
+sed 's/cores: 1/cores: 2/' here.yaml >team.yaml
+# shellcheck disable=SC2086
+run simulate $small --machine team.yaml --workers 1 --threads-per-worker 2 --json
+check 'times of single cores are none of teams' test "$(number_of measured_kinds out)" = 0
+check 'a warning says so' grep -q 'times are those of CPU workers with 1 thread' err
 check 'no temporary folder is left' test -z "$(ls "$TMPDIR")"
+"$starling" compare gpt2 --machine vm-2 --json >out 2>err &
+job=$!
+check 'compare: it simulates' wait_until sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
+kill -TERM $job
+code=0
+wait $job || code=$?
+check 'SIGTERM ends a comparison with exit code 130' test $code = 130
+check 'and its simulation' wait_until sh -c 'test -z "$(ls "$TMPDIR")"'
 for signal in INT TERM; do
   "$starling" simulate gpt2 --machine vm-2 --steps 100000 --json >out 2>err &
   job=$!

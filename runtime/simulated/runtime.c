@@ -78,6 +78,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runti
     status = sl_fail(SL_ESTARPU, "StarPU cannot make its configuration");
     goto out;
   }
+  conf.precedence_over_environment_variables = 1; /* STARPU_NCPU and others are about this machine */
   conf.sched_policy_name = own ? NULL : rt->sched;
   conf.sched_policy = own ? policy : NULL;
   conf.ncpus = next.cpus;

@@ -216,9 +216,12 @@ sl_status sl_usage_since(const sl_recorder *recorder, int workers, const sl_depe
   size_t n;
   SL_TRY(sl_recorder_snapshot(recorder, &records, &n));
   if (n && sl_recorder_lost(recorder) > 0) {
-    int64_t oldest = INT64_MAX;
-    for (size_t i = 0; i < n; i++)
+    int64_t oldest = INT64_MAX, whole = INT64_MAX;
+    for (size_t i = 0; i < n; i++) {
       if (records[i].step > records[0].step && records[i].submit < oldest) oldest = records[i].submit;
+      if (records[i].end < whole) whole = records[i].end; /* tasks that ended earlier have no record any more */
+    }
+    if (oldest == INT64_MAX) oldest = whole; /* not even one whole step is left */
     if (oldest > from && oldest < to) from = oldest;
   }
   const sl_status status = sl_usage_of(records, n, workers, graph, from, to, usage);

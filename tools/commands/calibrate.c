@@ -195,7 +195,8 @@ static sl_status keep_times(calibrate *c) {
     SL_TRY_OUT(sl_times_put(times, &t));
   }
   if (c->n_gaps) sl_times_set_overhead(times, SL_KIND_CPU, sl_median(c->gap, c->n_gaps));
-  status = sl__times_keep(sl__times_path(c->job.runtime, c->job.facts.plan.tiles.blas, path, sizeof path), times);
+  const sl__times_of of = sl__times_of_run(c->job.runtime);
+  status = sl__times_keep(sl__times_path(c->job.runtime, c->job.facts.plan.tiles.blas, path, sizeof path), &of, times);
 out:
   sl_times_destroy(times);
   return status;

@@ -409,6 +409,9 @@ static sl_status prepare(sl__comparison *c) {
   SL_TRY(sl__find_model(o->model, o->size, &model));
   free(model);
   if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);
+  if (o->nodes > 1 || o->ranks_per_node > 1)
+    return sl_fail(SL_EINVAL, "%s is simulated: name a machine with --machine ('starling info --machines' lists some)",
+                   o->nodes > 1 ? "--nodes" : "--ranks-per-node");
   SL_TRY(sl__compare_check_policies(o, NULL));
   if (o->out) SL_TRY(sl_folder_make(o->out));
   if (o->bundle) SL_TRY(sl__bundle_check(o->bundle));
@@ -433,6 +436,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
                       .began = sl_now()};
   sl_status status = sl__option_default_text(&o->placement, "policy"); /* by plan, all policies would be alike */
   if (status != SL_OK) return status;
+  if (o->no_priorities) return sl_fail(SL_EINVAL, "--no-priorities: compare takes --priorities off");
   sl__meter_start(&c.meter, o->quiet, 0);
   if (o->described) {
     status = sl__compare_simulated(&c);

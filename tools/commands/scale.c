@@ -27,18 +27,11 @@ static sl_status refuse(const refusal *r, int n, const char *why) {
   return SL_OK;
 }
 
-static int other(const char *text, const char *usual) { return text && strcmp(text, usual) != 0; }
-
 static sl_status check_simulated(const sl__options *o) {
-  const refusal measuring[] = {{o->data != NULL, "--data"},
-                               {other(o->balance, "even"), "--balance"},
-                               {other(sl_exchange_names[o->allreduce], "tree"), "--allreduce"},
-                               {other(o->compress, "none"), "--compress"},
-                               {o->offload != NULL, "--offload"},
-                               {o->kernels != NULL, "--kernels"},
+  const char *measures = sl__compare_measures(o);
+  const refusal measuring[] = {{measures != NULL, measures},
                                {o->calibrate, "--calibrate"},
                                {o->machine != NULL, "--performance-models"},
-                               {o->no_record, "--no-record"},
                                {o->hosts != NULL, "--hosts"},
                                {o->mpiexec != NULL, "--mpiexec"}};
   SL_TRY(refuse(measuring, sizeof measuring / sizeof *measuring,

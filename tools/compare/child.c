@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ static sl_status run(const sl__child *child, FILE *output, FILE *errors, int *st
   const pid_t pid = fork();
   if (pid < 0) return sl_fail(SL_EIO, "cannot start a process: %s", strerror(errno));
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody else ends it if this process is killed */
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
     /* This link starts the program that runs now, even if its file has been built anew since. */
     if (child->program)

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "runtime/base/status.h"
+#include "tools/settings/options.h"
 
 typedef struct sl__child {
   const char *program;     /* found as a shell finds it; NULL: this program */
@@ -19,6 +20,9 @@ typedef struct sl__child {
 /* *out: the JSON that the process printed, or NULL after its failure; then *reason says why, and the caller must
  * free(*reason). *code: its exit code. SL_EIO: no process or no temporary file. */
 sl_status sl__child_json(const sl__child *child, json_t **out, char **reason, int *code);
+
+/* The first option that is given and only makes sense where something is measured, not simulated; NULL: none is. */
+const char *sl__compare_measures(const sl__options *options);
 
 /* ---- being stopped (stop.c) */
 

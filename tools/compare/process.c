@@ -1,10 +1,19 @@
 /* starling compare: runs this command in a process of its own for each measurement, and reads its JSON output. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/compare/parts.h"
 
-enum { PATIENCE = 120, CALIBRATING = 7200 }; /* seconds beyond a process's expected duration */
+enum { PATIENCE = 120, LONGEST = 7200 }; /* seconds beyond a process's expected duration; if that is unknown */
+
+/* Seconds after which a process is ended: three times as long as its steps take on one worker, and PATIENCE. Steps of
+ * unknown duration are those of the first look, of calibrations and of simulations. */
+static double most_seconds(const sl__comparison *c, const char *command) {
+  enum { WARM = 10 }; /* steps of bench that are not counted */
+  if (strcmp(command, "bench") != 0 || !(c->step_s > 0)) return LONGEST;
+  return PATIENCE + 3 * (double)(c->steps + WARM) * c->step_s * fmax(c->workers, 1);
+}
 
 /* Only the sets of options matter here. */
 static const sl__command commands[] = {{.name = "bench", .bit = SL__BENCH},
@@ -40,9 +49,8 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
   argv[0] = (char *)"starling", argv[1] = (char *)command, argv[2] = c->o->model, argv[3] = (char *)"--json";
   for (int i = 0; i < n; i++) argv[4 + i] = words[i];
   for (int i = 0; i < n_more; i++) argv[4 + n + i] = (char *)more[i];
-  const double most =
-      (strcmp(command, "calibrate") == 0 ? CALIBRATING : PATIENCE) + 30 * (c->steps > 0 ? (double)c->steps / 10 : 1);
-  SL_TRY_OUT(sl__child_json(&(sl__child){.argv = argv, .most = most, .tick = tick, .arg = c}, out, reason, code));
+  const sl__child child = {.argv = argv, .most = most_seconds(c, command), .tick = tick, .arg = c};
+  SL_TRY_OUT(sl__child_json(&child, out, reason, code));
   c->processes++;
 out:
   sl__options_words_free(words, n);

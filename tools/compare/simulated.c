@@ -8,8 +8,10 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/exchange/exchange.h"
 #include "tools/compare/page.h"
 #include "tools/compare/parts.h"
+#include "tools/settings/workers.h"
 
 /* The output of a policy's simulation. json NULL: it failed, for this reason. */
 typedef struct result {
@@ -19,6 +21,21 @@ typedef struct result {
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
+static int other(const char *text, const char *usual) { return text && strcmp(text, usual) != 0; }
+
+const char *sl__compare_measures(const sl__options *o) {
+  return o->data                                          ? "--data"
+         : other(o->balance, "even")                      ? "--balance"
+         : other(sl_exchange_names[o->allreduce], "tree") ? "--allreduce"
+         : other(o->compress, "none")                     ? "--compress"
+         : other(o->sync, "step")                         ? "--sync"
+         : other(o->products, "own")                      ? "--products"
+         : o->offload                                     ? "--offload"
+         : o->kernels                                     ? "--kernels"
+         : o->no_record                                   ? "--no-record"
+                                                          : NULL;
+}
+
 static sl_status refuse(const sl__options *o) {
   const char *option = o->repetitions > 0   ? "--repetitions"
                        : !isnan(o->minutes) ? "--minutes"
@@ -27,9 +44,18 @@ static sl_status refuse(const sl__options *o) {
                        : o->bundle          ? "--bundle"
                        : o->machine         ? "--performance-models"
                        : o->sched           ? "--sched"
-                                            : NULL;
-  return option ? sl_fail(SL_EINVAL, "%s is for measurements, and --machine simulates: leave one of them out", option)
-                : SL_OK;
+                                            : sl__compare_measures(o);
+  sl__mesh mesh = {.pipe = 1, .tensor = 1};
+  if (option)
+    return sl_fail(SL_EINVAL, "%s is for measurements, and --machine simulates: leave one of them out", option);
+  const int ranks = (int)((o->nodes > 0 ? o->nodes : 1) * (o->ranks_per_node > 0 ? o->ranks_per_node : 1));
+  SL_TRY(sl__mesh_of(o, ranks, &mesh));
+  return sl__mesh_sharing(&mesh) == 1
+             ? SL_OK
+             : sl_fail(SL_EINVAL,
+                       "--mesh %s: StarPU's policies take no part in the simulation of a mesh with pipe or tensor; see "
+                       "'starling simulate' and 'starling plan'",
+                       o->mesh);
 }
 
 /* policy NULL: tasks run where the plan has them. */
@@ -136,8 +162,10 @@ sl_status sl__compare_simulated(sl__comparison *c) {
   char *names = NULL;
   sl_status status = SL_OK;
   SL_TRY(refuse(o));
+  sl__child_catch(NULL);
   if (o->out) SL_TRY(sl_folder_make(o->out));
   SL_TRY_OUT(simulate(c, "eager", 1, &first)); /* tells which policies and GPUs there are */
+  if (sl__child_stopped()) SL_TRY_OUT(sl_fail(SL_EINTERRUPTED, "stopped by a signal"));
   if (!first.json) SL_TRY_OUT(sl_fail(SL_EINVAL, "%s", first.reason));
   const char *told = json_string_value(json_object_get(first.json, "policies"));
   if (!(names = strdup(told ? told : ""))) SL_TRY_OUT(sl_no_memory("for the names of policies"));

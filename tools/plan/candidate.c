@@ -56,6 +56,14 @@ sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c)
   return o;
 }
 
+/* The workers of a run without further options: train lets GPUs compute alone (session.c), unless an option chooses a
+ * policy or workers. */
+static int64_t standard_workers(const sl__planning *s) {
+  const sl__options *o = s->o;
+  if (s->machine.gpu.count == 0) return SL__ONLY_CPU;
+  return o->workers || o->sched || o->sched_lib || o->threads_per_worker > 0 || o->gpus == 0 ? SL__BOTH : SL__ONLY_GPU;
+}
+
 sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate *c) {
   sl_plan plan;
   const int local = s->o->plan_ranks_per_node > 0 ? (int)s->o->plan_ranks_per_node : 1, ranks = nodes * local;
@@ -67,7 +75,7 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   *c = (sl__candidate){.nodes = nodes, .standard = 1, .sched = s->o->sched};
   c->v[SL__BATCH] = plan.batch;
   c->v[SL__LOCAL] = local;
-  c->v[SL__WORKERS] = s->machine.gpu.count > 0 ? SL__BOTH : SL__ONLY_CPU;
+  c->v[SL__WORKERS] = standard_workers(s);
   c->v[SL__EACH] = plan.shards / plan.leaves;
   c->v[SL__MICRO] = plan.micro_batches;
   c->v[SL__GROUPS] = plan.leaves / mesh.data / plan.micro_batches;

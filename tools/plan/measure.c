@@ -5,7 +5,7 @@
 #include "tools/compare/parts.h"
 #include "tools/plan/parts.h"
 
-enum { TURNS = 3, LONG = 2000 };
+enum { TURNS = 3 };
 
 static int ascending(const void *a, const void *b) {
   return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
@@ -18,7 +18,7 @@ static sl_status measure(sl__planning *s, const sl__candidate *c, double *second
   char *reason = NULL;
   int code;
   const char *more[] = {"--no-measure", c->sched ? "--sched" : NULL, c->sched, NULL};
-  sl__comparison run = {.o = &o, .meter = s->meter, .steps = LONG};
+  sl__comparison run = {.o = &o, .meter = s->meter};
   snprintf(run.doing, sizeof run.doing, "measuring %lld shards", (long long)o.shards);
   sl_status status = sl__compare_run(&run, "bench", more, &json, &reason, &code);
   s->meter = run.meter;

@@ -38,18 +38,23 @@ static sl_status fastest(sl__planning *s, const sl__candidate *from, int nodes, 
 static sl_status explain(const sl__planning *s, const sl__candidate *from, int nodes, double seconds, int no_work,
                          char **why) {
   char text[32], mend[96] = "give a larger --batch";
-  if (s->o->leaves > 0)
+  if (s->o->mesh && strstr(s->o->mesh, "data"))
+    snprintf(mend, sizeof mend, "leave `data` out of --mesh, as it fixes the number of ranks");
+  else if (s->o->shards > 0)
+    snprintf(mend, sizeof mend, "leave --shards out: it must be a multiple of the leaves");
+  else if (s->o->leaves > 0)
     snprintf(mend, sizeof mend, "give --leaves as a multiple of a larger number of nodes (now %lld)",
              (long long)s->o->leaves);
   sl__meter_duration(seconds, text);
-  const int n = no_work ? asprintf(why,
-                                   "no number of nodes is enough: a batch of %lld samples has no work for more than %d "
-                                   "nodes, on which the training takes %s; %s",
-                                   (long long)from->v[SL__BATCH], nodes, text, mend)
-                        : asprintf(why,
-                                   "no number of nodes is enough: on %d nodes the training takes %s, and more nodes "
-                                   "gain nothing, because of their exchanges and smaller shares of the batch",
-                                   nodes, text);
+  const int n = no_work
+                    ? asprintf(why,
+                               "no number of nodes is enough: with these options a batch of %lld samples has no work "
+                               "for more than %d nodes, on which the training takes %s; %s",
+                               (long long)from->v[SL__BATCH], nodes, text, mend)
+                    : asprintf(why,
+                               "no number of nodes is enough: on %d nodes the training takes %s, and more nodes "
+                               "gain nothing, because of their exchanges and smaller shares of the batch",
+                               nodes, text);
   return n < 0 ? sl_no_memory("for a message") : SL_OK;
 }
 

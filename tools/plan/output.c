@@ -7,6 +7,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "tools/plan/parts.h"
+#include "tools/simulate/node.h"
 
 /* The lower bound of a step over the step; NaN: unknown without a simulation. */
 static double of_bound(const sl__candidate *c) {
@@ -15,12 +16,11 @@ static double of_bound(const sl__candidate *c) {
 
 /* Watts of all nodes while they train; NaN: the machine's file has none. */
 static double watts(const sl__planning *s, const sl__candidate *c) {
-  const sl__machine_description *m = &s->machine;
+  const sl__options o = sl__candidate_options(s, c);
+  sl__simulated job;
   const json_t *joules = c->simulated ? json_object_get(c->simulated, "step_j") : NULL;
   if (joules) return json_number_value(joules) / sl__seconds(c);
-  if (!(m->cpu.watts > 0) || (m->gpu.count > 0 && !(m->gpu.watts > 0))) return NAN;
-  return c->nodes * (m->cpu.idle + (m->cpu.watts - m->cpu.idle) * c->p.busy +
-                     m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * c->p.busy));
+  return sl__simulated_of(&o, &job) == SL_OK ? sl__simulated_watts(&job, c->p.busy, 1) : NAN;
 }
 
 static double price(const sl__planning *s) { return s->o->price >= 0 ? s->o->price : s->machine.price; }

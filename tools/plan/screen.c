@@ -52,11 +52,7 @@ static void count(const sl__planning *s, sl__prediction *p) {
 static sl_machine machine_of(const sl__planning *s, const sl__simulated *job) {
   sl_machine m = sl__simulated_machine(job);
   const sl_simulation simulation = sl__simulation_of(job);
-  if (s->times) {
-    m.times = s->times;
-    for (int k = 0; k < SL_KINDS; k++)
-      if (sl_times_overhead(s->times, k) > 0) m.kind[k].overhead = sl_times_overhead(s->times, k);
-  }
+  if (s->times) sl__times_apply(s->times, &m);
   /* The cost of an exchange counts each byte twice, read and written. */
   if (job->ranks > 1)
     m.exchange = 2.0 * BUCKET /

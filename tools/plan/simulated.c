@@ -8,7 +8,7 @@
 #include "tools/compare/parts.h"
 #include "tools/plan/parts.h"
 
-enum { FIRST = 6, REFINED = 2, OTHERS = 3, ROOM = FIRST + REFINED * OTHERS + 1, STEPS = 3, LONG = 2000 };
+enum { FIRST = 6, REFINED = 2, OTHERS = 3, ROOM = FIRST + REFINED * OTHERS + 1, STEPS = 3 };
 static const double MOST_TASKS = 4e5; /* simulated, over all plans and steps */
 
 double sl__seconds(const sl__candidate *c) {
@@ -23,7 +23,7 @@ sl_status sl__simulate_one(sl__planning *s, sl__candidate *c) {
   const int scheduled = sl__candidate_sharing(c) == 1 && c->sched; /* others are simulated without policies */
   if (!scheduled) o.sched = NULL;
   const char *more[] = {"--steps", steps, scheduled ? "--sched" : NULL, c->sched, NULL};
-  sl__comparison run = {.o = &o, .meter = s->meter, .steps = LONG};
+  sl__comparison run = {.o = &o, .meter = s->meter};
   snprintf(run.doing, sizeof run.doing, "simulating %lld shards, %s", (long long)o.shards,
            c->sched ? c->sched : "the default policy");
   const sl_status status = sl__compare_run(&run, "simulate", more, &c->simulated, &c->reason, &code);
@@ -56,7 +56,9 @@ static const char *const *policies(const sl__planning *s, const sl__candidate *c
                                                                                                   "eager", NULL};
   static const char *const none[] = {NULL, NULL, NULL, NULL};
   if (sl__candidate_sharing(c) > 1) return none;
-  return s->machine.gpu.count > 0 && s->o->gpus != 0 && c->v[SL__WORKERS] != SL__ONLY_CPU ? on_gpus : on_cpus;
+  const int no_gpus = s->machine.gpu.count == 0 || s->o->gpus == 0 || c->v[SL__WORKERS] == SL__ONLY_CPU ||
+                      (s->o->workers && strcmp(s->o->workers, "cpu") == 0);
+  return no_gpus ? on_cpus : on_gpus;
 }
 
 static int same_policy(const char *a, const char *b) { return strcmp(a ? a : "lws", b ? b : "lws") == 0; }

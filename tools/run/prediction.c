@@ -41,10 +41,9 @@ static sl_status read_times(const sl__job *j, sl_machine *m, sl_times **times) {
   char path[PATH_MAX];
   if (access(sl__times_path(j->runtime, j->facts.plan.tiles.blas, path, sizeof path), R_OK) != 0) return SL_OK;
   SL_TRY(sl_times_create(times));
-  SL_TRY(sl__times_read(path, *times));
-  m->times = *times;
-  for (int k = 0; k < SL_KINDS; k++)
-    if (sl_times_overhead(*times, k) > 0) m->kind[k].overhead = sl_times_overhead(*times, k);
+  const sl__times_of of = sl__times_of_run(j->runtime);
+  SL_TRY(sl__times_read(path, &of, *times));
+  sl__times_apply(*times, m);
   return SL_OK;
 }
 

@@ -15,28 +15,54 @@ static const char FORMAT[] = "starling-times-1";
 
 char *sl__times_path(const sl_runtime *rt, int blas, char *path, size_t n) {
   static const char *const kernels[] = {[SL_GPU_EXACT] = "", [SL_GPU_FAST] = "fast-", [SL_GPU_TF32] = "tf32-"};
-  const int fast = sl_runtime_gpus(rt) > 0 ? sl_runtime_fast(rt) : SL_GPU_EXACT;
+  const sl__times_of of = sl__times_of_run(rt);
   snprintf(path, n, "%s/%s-%dx%d-%s%stimes.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt),
-           sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), sl_runtime_share(rt)->threads_per_worker,
-           blas ? "openblas-" : "", kernels[fast]);
+           sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), of.threads, blas ? "openblas-" : "",
+           kernels[of.kernels]);
   return path;
+}
+
+sl__times_of sl__times_of_run(const sl_runtime *rt) {
+  return (sl__times_of){.threads = sl_runtime_share(rt)->threads_per_worker,
+                        .kernels = sl_runtime_gpus(rt) > 0 ? (sl_gpu_kernels)sl_runtime_fast(rt) : SL_GPU_EXACT};
 }
 
 static int fits(double seconds) { return isfinite(seconds) && seconds >= 0; }
 
-sl_status sl__times_read(const char *path, sl_times *times) {
+static const char *const kernels_names[] = {[SL_GPU_EXACT] = "exact", [SL_GPU_FAST] = "fast", [SL_GPU_TF32] = "tf32"};
+
+/* Which kinds of workers may use the times of a file that are of `threads` threads and these kernels; files of earlier
+ * versions say neither. */
+static void may_use(const char *path, const sl__times_of *of, int threads, const char *kernels, int *use) {
+  use[SL_KIND_CPU] = threads == 0 || threads == of->threads;
+  use[SL_KIND_GPU] = !kernels || strcmp(kernels, kernels_names[of->kernels]) == 0;
+  if (!use[SL_KIND_CPU])
+    sl_log(
+        SL_LOG_WARNING,
+        "%s: its times are those of CPU workers with %d thread(s), and here workers have %d: computed times stand in",
+        path, threads, of->threads);
+  if (!use[SL_KIND_GPU])
+    sl_log(SL_LOG_WARNING, "%s: its times are those of %s GPU kernels, and here they are %s: computed times stand in",
+           path, kernels, kernels_names[of->kernels]);
+}
+
+sl_status sl__times_read(const char *path, const sl__times_of *of, sl_times *times) {
   json_t *all, *one;
   size_t i;
-  const char *format = "";
+  int threads = 0, use[SL_KINDS] = {0};
+  const char *format = "", *kernels = NULL;
   SL_TRY(sl_json_read(path, &all));
   const json_t *list = json_object_get(all, "times");
   sl_status status = SL_OK;
   double overhead[SL_KINDS] = {0};
-  if (json_unpack(all, "{s:s, s?{s?F, s?F}}", "format", &format, "overhead", "cpu_s", &overhead[SL_KIND_CPU], "gpu_s",
+  if (json_unpack(all, "{s:s, s?i, s?s, s?{s?F, s?F}}", "format", &format, "threads_per_worker", &threads,
+                  "gpu_kernels", &kernels, "overhead", "cpu_s", &overhead[SL_KIND_CPU], "gpu_s",
                   &overhead[SL_KIND_GPU]) != 0 ||
       !fits(overhead[SL_KIND_CPU]) || !fits(overhead[SL_KIND_GPU]) || strcmp(format, FORMAT) != 0 ||
       !json_is_array(list))
     status = sl_fail(SL_EFORMAT, "%s: not a file of measured times (%s)", path, FORMAT);
+  else
+    may_use(path, of, threads, kernels, use);
   for (int k = 0; k < SL_KINDS; k++)
     if (overhead[k] > 0) sl_times_set_overhead(times, k, overhead[k]);
   for (i = 0; status == SL_OK && i < json_array_size(list); i++) {
@@ -50,19 +76,27 @@ sl_status sl__times_read(const char *path, sl_times *times) {
         snprintf(t.operation, sizeof t.operation, "%s", operation) >= (int)sizeof t.operation)
       status = sl_fail(SL_EFORMAT, "%s: time number %zu is damaged; 'starling calibrate' measures anew", path, i);
     t.footprint = (uint32_t)footprint;
+    for (int k = 0; k < SL_KINDS; k++) t.seconds[k] *= use[k];
     if (status == SL_OK) status = sl_times_put(times, &t);
   }
   json_decref(all);
   return status;
 }
 
-sl_status sl__times_keep(const char *path, const sl_times *times) {
+void sl__times_apply(const sl_times *times, sl_machine *m) {
+  m->times = times;
+  for (int k = 0; k < SL_KINDS; k++)
+    if (sl_times_overhead(times, k) > 0) m->kind[k].overhead = sl_times_overhead(times, k);
+}
+
+sl_status sl__times_keep(const char *path, const sl__times_of *of, const sl_times *times) {
   sl_times *all;
   sl_status status = sl_times_create(&all);
   if (status != SL_OK) return status;
-  json_t *list = json_array(), *json = json_pack("{s:s, s:o}", "format", FORMAT, "times", list);
+  json_t *list = json_array(), *json = json_pack("{s:s, s:i, s:s, s:o}", "format", FORMAT, "threads_per_worker",
+                                                 of->threads, "gpu_kernels", kernels_names[of->kernels], "times", list);
   if (access(path, F_OK) == 0) {
-    status = sl__times_read(path, all);
+    status = sl__times_read(path, of, all);
     if (status == SL_EFORMAT) { /* what cannot be read is measured anew */
       sl_log(SL_LOG_WARNING, "%s; it is written anew", sl_error());
       sl_times_destroy(all);

@@ -6,15 +6,27 @@
 #include <stddef.h>
 
 #include "runtime/machine/runtime.h"
+#include "runtime/processors/cuda_context.h"
+#include "tasks/schedule/machine.h"
 #include "tasks/schedule/times.h"
 
 /* Writes the path of the file to path[n] and returns path. The file lies in the folder of StarPU's calibration. Each
  * machine has a file for each number of CPU workers on the node, threads per worker, source of products (blas 1:
  * OpenBLAS) and kind of GPU kernels (sl_gpu_kernels). */
 char *sl__times_path(const sl_runtime *runtime, int blas, char *path, size_t n);
-/* Adds the times in the file to *times. SL_EIO, SL_EFORMAT. */
-sl_status sl__times_read(const char *path, sl_times *times);
+/* What the times of a file depend on, beside the machine. */
+typedef struct sl__times_of {
+  int threads;            /* of a CPU worker */
+  sl_gpu_kernels kernels; /* of the GPUs */
+} sl__times_of;
+
+sl__times_of sl__times_of_run(const sl_runtime *runtime);
+/* Adds the times in the file to *times. If the file says that its times are of other teams than `of` has, those of CPUs
+ * are left out with a warning; if they are of other kernels, those of GPUs. SL_EIO, SL_EFORMAT. */
+sl_status sl__times_read(const char *path, const sl__times_of *of, sl_times *times);
+/* Gives the machine these times and overheads. Borrows the times. */
+void sl__times_apply(const sl_times *times, sl_machine *machine);
 /* Writes these times to the file, with those of other kinds of tasks that it holds already. */
-sl_status sl__times_keep(const char *path, const sl_times *times);
+sl_status sl__times_keep(const char *path, const sl__times_of *of, const sl_times *times);
 
 #endif

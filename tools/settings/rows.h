@@ -103,7 +103,7 @@ SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 "
          "to 8 for each leaf, so that each has at least 64 samples, 128 tokens or, for resnet and vit, 224x224 "
          "pixels)"})
-SETTING(CHOICE, plan, "plan", BUILDS & ~SL__PLAN, RUN, "portable|machine", NULL, 0, 0,
+SETTING(CHOICE, plan, "plan", BUILDS & ~(SL__PLAN | SL__SIMULATE), RUN, "portable|machine", NULL, 0, 0,
         {0,
          "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
          "shortest predicted step on this machine (machine); the bits depend on them, and --resume keeps them"})

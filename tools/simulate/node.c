@@ -9,6 +9,14 @@
 
 enum { MOST_WORKERS = 256, MOST_GPUS = 16 }; /* of a process, in StarPU's build for SimGrid (tools/build-starpu) */
 
+/* Number of nodes that a network can join. */
+static double places(const sl__network_description *n) {
+  double places = 1;
+  if (n->topology != SL__TORUS && n->topology != SL__DRAGONFLY) return INFINITY;
+  for (int d = 0; d < 3; d++) places *= fmax(n->shape[d], 1);
+  return places;
+}
+
 sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
   sl__workers asked;
   *s = (sl__simulated){.nodes = o->nodes > 0 ? (int)o->nodes : 1};
@@ -28,6 +36,9 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
     return sl_fail(SL_EINVAL,
                    "machine '%s' has no `network`, so it is one node: describe the network, or give --nodes 1",
                    m->name);
+  if (s->nodes > places(&m->network))
+    return sl_fail(SL_EINVAL, "--nodes %d: the network of '%s' joins %.0f nodes", s->nodes, m->name,
+                   places(&m->network));
   if (local > m->cpu.cores)
     return sl_fail(SL_EINVAL, "--ranks-per-node %d: a node of '%s' has %d cores", local, m->name, m->cpu.cores);
   const int gpus = m->gpu.count / local, cores = m->cpu.cores / local;
@@ -45,8 +56,18 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
   const int free_cores = cores - s->share.gpus; /* each GPU's driver takes a core */
   if (asked.cpus > cores)
     return sl_fail(SL_EINVAL, "--workers %d: a rank on '%s' has %d cores", asked.cpus, m->name, cores);
-  s->threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : (free_cores + MOST_WORKERS - 1) / MOST_WORKERS;
+  s->threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker
+               : asked.cpus > 0          ? 1
+                                         : (free_cores + MOST_WORKERS - 1) / MOST_WORKERS;
   if (s->threads < 1) s->threads = 1;
+  if (asked.cpus > 0 && (int64_t)asked.cpus * s->threads > cores)
+    return sl_fail(SL_EINVAL, "--workers %d --threads-per-worker %d: a rank on '%s' has %d cores", asked.cpus,
+                   s->threads, m->name, cores);
+  if (asked.cpus == 0 && s->threads > free_cores && o->threads_per_worker > 0)
+    return sl_fail(SL_EINVAL, "--threads-per-worker %d: a rank on '%s' has %d cores for CPU workers", s->threads,
+                   m->name, free_cores > 0 ? free_cores : 0);
+  if (asked.cpus < 0 && s->share.gpus == 0)
+    return sl_fail(SL_EINVAL, "--workers gpu: a rank on '%s' has no GPU", m->name);
   if (asked.cpus >= 0) s->share.cpus = asked.cpus > 0 ? asked.cpus : free_cores / s->threads;
   if (s->share.cpus < 0) s->share.cpus = 0;
   if (s->share.cpus > MOST_WORKERS)
@@ -65,15 +86,21 @@ sl_machine sl__simulated_machine(const sl__simulated *s) {
   return m;
 }
 
-/* Factor by which the same bytes take longer because nodes share links, when each node sends to all others. */
-static double congestion(const sl__network_description *n, int nodes) {
-  double most = 1;
+/* Factor by which the same bytes take longer because nodes share links, when each node sends to all others at this rate
+ * in bytes/s. */
+static double congestion(const sl__network_description *n, int nodes, double rate) {
+  double most = 1, left = nodes;
   switch (n->topology) {
     case SL__FAT_TREE: /* all but the traffic within a leaf switch goes over uplinks */
-      if (nodes > n->shape[0] && n->shape[1] > 1) most = fmax(1, n->shape[1] * (1 - n->shape[0] / nodes));
+      if (nodes > n->shape[0] && n->shape[1] > 1)
+        most = fmax(1, n->shape[1] * (1 - n->shape[0] / nodes) * rate / n->per_node);
       break;
     case SL__TORUS: /* half of the traffic crosses the middle of the longest extent: Dally and Towles, chapter 3 */
-      for (int d = 0; d < 3; d++) most = fmax(most, n->shape[d] / 8);
+      for (int d = 0; d < 3; d++) {
+        const double extent = fmin(fmax(n->shape[d], 1), ceil(left)); /* the job fills one dimension after another */
+        most = fmax(most, extent / 8);
+        left /= extent;
+      }
       break;
     case SL__STAR:
     case SL__DRAGONFLY:
@@ -98,7 +125,7 @@ sl_simulation sl__simulation_of(const sl__simulated *s) {
                                     .shared_latency = n->shared_latency,
                                     .latency = n->latency,
                                     .network = network,
-                                    .congestion = congestion(n, s->nodes),
+                                    .congestion = congestion(n, s->nodes, network),
                                     .adapters = n->per_node}};
 }
 
@@ -127,13 +154,17 @@ double sl__simulated_beside(const sl__simulated *s, const sl_network *network, i
          (double)sl__loader_bytes(network, rows);
 }
 
-static double watts_of(const sl__machine_description *m, double busy) {
-  return m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy +
-         m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * busy);
+/* Watts of a node: idle cores and GPUs beside those of its ranks, which are busy for this share of the time. */
+static double watts_of(const sl__simulated *s, double busy) {
+  const sl__machine_description *m = &s->machine;
+  const int local = s->ranks / s->nodes;
+  const double cores = (double)local * s->share.cpus * s->threads / m->cpu.cores, gpus = (double)local * s->share.gpus;
+  return m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy * cores + m->gpu.count * m->gpu.idle +
+         gpus * (m->gpu.watts - m->gpu.idle) * busy;
 }
 
 double sl__simulated_watts(const sl__simulated *s, double busy, double slower) {
   const sl__machine_description *m = &s->machine;
   if (!(m->cpu.watts > 0) || (m->gpu.count > 0 && !(m->gpu.watts > 0))) return NAN;
-  return watts_of(m, busy) + (s->nodes - 1) * watts_of(m, busy / (slower > 0 ? slower : 1));
+  return watts_of(s, busy) + (s->nodes - 1) * watts_of(s, busy / (slower > 0 ? slower : 1));
 }

@@ -68,10 +68,8 @@ static sl_status divide(run *r) {
 
 static sl_status read_times(run *r) {
   SL_TRY(sl_times_create(&r->times));
-  SL_TRY(sl__times_read(r->job.machine.times, r->times));
-  r->machine.times = r->times;
-  for (int k = 0; k < SL_KINDS; k++)
-    if (sl_times_overhead(r->times, k) > 0) r->machine.kind[k].overhead = sl_times_overhead(r->times, k);
+  SL_TRY(sl__times_read(r->job.machine.times, &(sl__times_of){r->job.threads, r->job.kernels}, r->times));
+  sl__times_apply(r->times, &r->machine);
   return SL_OK;
 }
 
@@ -96,6 +94,13 @@ static sl_status count_measured(run *r) {
   return status;
 }
 
+/* Records for all tasks of the measured steps, of which a shard may repeat each node of the graph; at most 2^20. */
+static size_t records_of(const run *r) {
+  const double tasks = (double)r->network.graph->n_nodes * (r->plan.shards + r->plan.leaves) * r->plan.row_blocks;
+  const double steps = r->o->steps > 0 ? (double)r->o->steps : STEPS;
+  return (size_t)fmin(fmax(tasks * steps, SL_RECORDER_CAPACITY), 1 << 20);
+}
+
 static sl_status prepare(run *r) {
   const sl__options *o = r->o;
   SL_TRY(sl__simulated_of(o, &r->job));
@@ -116,7 +121,7 @@ static sl_status prepare(run *r) {
   r->machine.slower = o->slow_node;
   if (r->job.machine.times[0]) SL_TRY(read_times(r));
   SL_TRY(sl_network_training(r->model, &r->data, &r->training, r->plan.batch, &r->network));
-  SL_TRY(sl_recorder_create(0, &r->recorder));
+  SL_TRY(sl_recorder_create(records_of(r), &r->recorder));
   SL_TRY(sl_store_create(&r->store));
   const sl_value keep[] = {r->network.loss};
   const sl_program_options with = {.recorder = r->recorder,

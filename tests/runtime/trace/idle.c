@@ -218,6 +218,22 @@ static void a_full_recorder(void **state) {
   sl_recorder_destroy(recorder);
 }
 
+/* A ring that holds less than a step: the window begins where no record is missing. */
+static void a_recorder_smaller_than_a_step(void **state) {
+  (void)state;
+  sl_recorder *recorder;
+  sl_usage u;
+  assert_ok(sl_recorder_create(16, &recorder));
+  for (int i = 0; i < 100; i++) { /* one step; each task takes four fifths of its time */
+    const sl_record r = task(0, i, 0, 0, 20 * i, 20 * i, 20 * i, 20 * i + 16);
+    sl_recorder_add(recorder, &r);
+  }
+  assert_ok(sl_usage_since(recorder, 1, &loose, 0, 2000, &u));
+  assert_near(u.seconds, 304e-9, 1e-12); /* from the end of the oldest task */
+  assert_near(u.kernels, 15 * 16 / 304., 1e-9);
+  sl_recorder_destroy(recorder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_task),
                                      cmocka_unit_test(a_predecessor),
@@ -229,6 +245,7 @@ int main(void) {
                                      cmocka_unit_test(the_window_cuts),
                                      cmocka_unit_test(what_is_no_task_holds_no_worker),
                                      cmocka_unit_test(all_of_the_time),
-                                     cmocka_unit_test(a_full_recorder)};
+                                     cmocka_unit_test(a_full_recorder),
+                                     cmocka_unit_test(a_recorder_smaller_than_a_step)};
   return cmocka_run_group_tests_name("runtime/idle", tests, NULL, NULL);
 }

@@ -72,7 +72,8 @@ static int keep_times(const opened *p, double seconds, int all) {
     assert_ok(sl_times_put(times, &t));
     n++;
   }
-  assert_ok(sl__times_keep(sl__times_path(p->j.runtime, 0, path, sizeof path), times));
+  const sl__times_of of = sl__times_of_run(p->j.runtime);
+  assert_ok(sl__times_keep(sl__times_path(p->j.runtime, 0, path, sizeof path), &of, times));
   sl_times_destroy(times);
   return n;
 }

@@ -6,6 +6,8 @@
 
 #include "tests/support/scratch.h"
 
+static const sl__times_of usual = {.threads = 1, .kernels = SL_GPU_EXACT};
+
 static sl_time time_of(const char *operation, uint32_t footprint, double cpu, double gpu) {
   sl_time t = {.footprint = footprint, .seconds = {[SL_KIND_CPU] = cpu, [SL_KIND_GPU] = gpu}};
   snprintf(t.operation, sizeof t.operation, "%s", operation);
@@ -16,7 +18,7 @@ static void keep(const char *path, const sl_time *time) {
   sl_times *times;
   assert_ok(sl_times_create(&times));
   assert_ok(sl_times_put(times, time));
-  assert_ok(sl__times_keep(path, times));
+  assert_ok(sl__times_keep(path, &usual, times));
   sl_times_destroy(times);
 }
 
@@ -28,16 +30,40 @@ static void kept(void **state) {
   keep(path, &a), keep(path, &b), keep(path, &c);
   assert_ok(sl_times_create(&times));
   sl_times_set_overhead(times, SL_KIND_CPU, 3e-6);
-  assert_ok(sl__times_keep(path, times));
+  assert_ok(sl__times_keep(path, &usual, times));
   sl_times_destroy(times);
   keep(path, &c);
   assert_ok(sl_times_create(&times));
-  assert_ok(sl__times_read(path, times));
+  assert_ok(sl__times_read(path, &usual, times));
   assert_int_equal(sl_times_count(times), 2);
   assert_true(sl_times_overhead(times, SL_KIND_CPU) == 3e-6 && sl_times_overhead(times, SL_KIND_GPU) == 0);
   assert_true(sl_times_find(times, "linear", 4294967295u, SL_KIND_CPU) == 2e-6);
   assert_true(sl_times_find(times, "conv2d", 0, SL_KIND_GPU) == 3.5e-7);
   sl_times_destroy(times);
+}
+
+static void expect(const char *path, const sl__times_of *of, double cpu, double gpu) {
+  sl_times *times;
+  assert_ok(sl_times_create(&times));
+  assert_ok(sl__times_read(path, of, times));
+  assert_true(sl_times_find(times, "linear", 1, SL_KIND_CPU) == cpu);
+  assert_true(sl_times_find(times, "linear", 1, SL_KIND_GPU) == gpu);
+  sl_times_destroy(times);
+}
+
+/* Times of other teams or GPU kernels are no times of these workers. A file that does not say holds for all. */
+static void of_other_workers(void **state) {
+  const char *path = scratch_path(*state, "times.json");
+  static const char earlier[] =
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 1, \"cpu_s\": 2e-6}]}";
+  const sl_time a = time_of("linear", 1, 2e-6, 1e-7);
+  const sl__times_of team = {.threads = 8}, fast = {.threads = 1, .kernels = SL_GPU_FAST};
+  keep(path, &a);
+  expect(path, &usual, 2e-6, 1e-7);
+  expect(path, &team, 0, 1e-7);
+  expect(path, &fast, 2e-6, 0);
+  scratch_write(path, earlier, strlen(earlier));
+  expect(path, &team, 2e-6, 0);
 }
 
 static void damaged(void **state) {
@@ -56,13 +82,14 @@ static void damaged(void **state) {
     sl_times *times;
     scratch_write(path, texts[i], strlen(texts[i]));
     assert_ok(sl_times_create(&times));
-    assert_fails(SL_EFORMAT, "damaged.json", sl__times_read(path, times));
+    assert_fails(SL_EFORMAT, "damaged.json", sl__times_read(path, &usual, times));
     sl_times_destroy(times);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown),
+                                     cmocka_unit_test_setup_teardown(of_other_workers, scratch_setup, scratch_teardown),
                                      cmocka_unit_test_setup_teardown(damaged, scratch_setup, scratch_teardown)};
   return cmocka_run_group_tests_name("times", tests, NULL, NULL);
 }
