@@ -194,6 +194,17 @@ check 'the summary names its step' test "$(field best_step k/summary.json)" = "$
 check 'no superseded model stays after resuming' test -z "$(find k -name 'model.safetensors.*')"
 expect 'if the named model is gone, a warning says so' 0 'the best model .step [0-9]*. named by the checkpoint is missing' train --resume --out gone --steps 6
 check 'the summary then names the model that exists' model_is gone "$(field best_step gone/summary.json)"
+# A best model that is lost, with the checkpoint of its own step: it is written again.
+# shellcheck disable=SC2086
+expect 'a run with a checkpoint after each validation' 0 '^test' train mlp $small --learning-rate 0.02 --eval-every 2 --checkpoint-every 2 --keep 20 --steps 40 --out lost
+best_step=$(field best_step lost/summary.json)
+check 'the best model is not the last one' test "$best_step" -lt 40
+cp lost/model.safetensors whole.safetensors
+for step in $(steps_of lost); do [ "$step" -le "$best_step" ] || rm -r "$(printf 'lost/checkpoints/step-%08d' "$step")"; done
+rm lost/model.safetensors lost/summary.json
+expect 'resume without the best model' 0 'is written again, since the checkpoint holds its parameters' train --resume --out lost --steps 40
+check 'the best model is the same' cmp whole.safetensors lost/model.safetensors
+check 'the summary names its step' test "$(field best_step lost/summary.json)" = "$best_step"
 # shellcheck disable=SC2086
 "$starling" train mlp $small --eval-every 1 --checkpoint-every 20 --steps 100000 --out killed --quiet >out 2>err &
 job=$!

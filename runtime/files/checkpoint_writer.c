@@ -506,7 +506,8 @@ static int sees(const char *path, const void *bytes, size_t n) {
   return 0;
 }
 
-/* Rank 0 writes a file with a unique name and content; ranks that do not see it will send their parts. Collective. */
+/* Rank 0 writes a file with a unique name and content; ranks that do not see it, or may not write there, will send
+ * their parts. Collective. */
 static sl_status find_senders(sl_checkpoint_writer *w, int send) {
   uint64_t token = 0;
   char *path = NULL;
@@ -521,7 +522,7 @@ static sl_status find_senders(sl_checkpoint_writer *w, int send) {
   if (status == SL_OK && w->rank == 0) status = sl_file_replace(path, &token, sizeof token);
   status = sl_comm_agree(w->comm, status);
   if (status == SL_OK) {
-    int sends = w->rank != 0 && (send || !sees(path, &token, sizeof token));
+    int sends = w->rank != 0 && (send || !sees(path, &token, sizeof token) || access(w->folder, W_OK | X_OK) != 0);
     status = sl_comm_status(MPI_Allgather(&sends, 1, MPI_INT, w->sends, 1, MPI_INT, w->comm), "MPI_Allgather");
   }
   if (w->rank == 0 && path) SL_CALL_OF_FILE("unlink", path, unlink(path));

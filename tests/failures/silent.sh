@@ -95,6 +95,13 @@ expect 'again' 0 '^test' $odd --on-spike rollback --out again
 same '--on-spike rollback' r again
 # shellcheck disable=SC2086
 expect 'a leap at step 2: there is nothing to go back to' 65 'there is no checkpoint before it to go back to' $odd --learning-rate 1e30 --optimizer sgd --clip 0 --checkpoint-every 1 --on-spike rollback --out first
+ruin="$odd --val-fraction 0.2 --learning-rate 1e30 --optimizer sgd --clip 0 --eval-every 1"
+# shellcheck disable=SC2086
+{
+  expect 'an update that ruins the model, found by a validation: stop' 65 'not finite .*; no earlier checkpoint can help' $ruin --on-spike stop --out ruined
+  expect 'likewise: rollback' 65 'there is no checkpoint before it to go back to' $ruin --checkpoint-every 1 --on-spike rollback --out ruined2
+  expect 'likewise: ignore' 1 'evaluation: step 1: .*not finite' $ruin --out ruined3
+}
 # shellcheck disable=SC2086
 expect 'every checkpoint is too young to go back to' 65 'there is no checkpoint before it to go back to' $odd --checkpoint-every $((step - 1)) --keep 1 --on-spike rollback --out young
 check 'the checkpoint stays' test -e "young/checkpoints/$(printf 'step-%08d' $((step - 1)))/checkpoint.json"

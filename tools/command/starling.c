@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/machine/runtime.h"
@@ -83,7 +84,16 @@ static int command(int argc, char **argv) {
   return code;
 }
 
+/* A checkpoint has a file for each rank, and all of them are open while it is read. */
+static void raise_open_files(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv) {
+  raise_open_files();
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the file-size limit then fails with EFBIG, reported like a full disk */
   const int code = command(argc, argv);
   sl__watch_close();

@@ -23,7 +23,8 @@ sl_interconnect sl__mesh_usual_network(const sl_machine *m, int ranks, int nodes
                            .adapters = 1e9};
 }
 
-static int ranks_of_node(const sl_interconnect *j) { return j->ranks > j->nodes ? j->ranks / j->nodes : 1; }
+/* The most, if nodes have unequal numbers of ranks. */
+static int ranks_of_node(const sl_interconnect *j) { return (j->ranks + j->nodes - 1) / j->nodes; }
 /* Node of rank r of data replica d. */
 static int node_of(const sl__mesh_job *job, int d, int r) {
   return (d * sl__mesh_sharing(&job->mesh) + r) / ranks_of_node(&job->joined);
@@ -58,6 +59,15 @@ static sl_interconnect group_of(const sl__mesh_job *job, int r) {
 
 /* ---- one rank ---------------------------------------------------------------------------------------------------- */
 
+/* Whether the ranks have all values of an exchange in common memory. */
+static int in_common(const sl__mesh_job *job, const sl_graph *step, const sl_step_exchange *e) {
+  const sl_node *node = step->node[e->node];
+  if (!job->common || e->move.kind != SL_EXCHANGE_COPY) return 0;
+  for (int k = 0; k < node->n_in; k++)
+    if (step->value[node->in[k]]->role != SL_ROLE_PARAMETER) return 0;
+  return 1;
+}
+
 static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, sl__mesh_step *s) {
   const int n = s->step->n_nodes, sharing = sl__mesh_sharing(&job->mesh);
   const sl_interconnect group = group_of(job, d->stage);
@@ -70,6 +80,7 @@ static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, s
   s->exchanges = sl_spread_exchanges(s->step, d, list);
   for (int k = 0; k < s->exchanges; k++) {
     const int peer = s->step->node[list[k].node]->message ? list[k].move.rank % sharing : -1;
+    if (in_common(job, s->step, &list[k])) list[k].bytes = 0;
     s->exchange[k] =
         (sl_mesh_exchange){.node = list[k].node,
                            .peer = peer,
@@ -218,7 +229,8 @@ double sl__mesh_node_bytes(const sl__mesh_steps *all, const sl_interconnect *j,
   double most = 0;
   for (int node = 0; node < j->nodes && node < all->n; node++) { /* later nodes repeat these runs of ranks */
     double here = 0;
-    for (int k = 0; k < local; k++) here += bytes(&all->rank[(int)(((int64_t)node * local + k) % all->n)], arg);
+    for (int k = 0; k < local && node * local + k < j->ranks; k++)
+      here += bytes(&all->rank[(int)(((int64_t)node * local + k) % all->n)], arg);
     most = fmax(most, here);
   }
   return most;
@@ -235,8 +247,11 @@ sl_status sl__mesh_choose_order(const sl__mesh_job *job, double room,
     if (i == SL_PIPE_GPIPE) continue;
     mine.pipe.order = (sl_pipe_order)i;
     SL_TRY(sl__mesh_predict(&mine, &steps));
-    if (sl__mesh_node_bytes(steps, &job->joined, bytes, arg) <= room && steps->seconds < 0.99 * least)
-      least = steps->seconds, *order = mine.pipe.order;
+    double gpu = 0;
+    for (int k = 0; k < steps->n; k++) gpu = fmax(gpu, steps->rank[k].gpu);
+    const int fits = sl__mesh_node_bytes(steps, &job->joined, bytes, arg) <= room &&
+                     (!(job->gpu_memory > 0) || gpu <= job->gpu_memory);
+    if (fits && steps->seconds < 0.99 * least) least = steps->seconds, *order = mine.pipe.order;
     sl__mesh_steps_destroy(steps);
   }
   return SL_OK;

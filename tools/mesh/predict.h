@@ -17,6 +17,7 @@ typedef struct sl__mesh_job {
   sl__mesh mesh;
   sl_pipeline pipe;
   int zero;             /* stage of ZeRO among the ranks with the same part of the model */
+  int common;           /* 1: the ranks share the parameters' memory, so that copies of parameters move nothing */
   const sl_value *keep; /* [n_keep] logical values that are read after the step */
   int n_keep;
   sl_machine machine;     /* of each rank */

@@ -98,13 +98,14 @@ size_t sl__sync_bytes(const sl__sync *s, const sl_store *store) {
 void sl__sync_restart(sl__sync *s, int64_t step) { s->met = step, s->begun = 0; }
 
 sl_status sl__sync_begin(sl__sync *s, sl_store *store) {
-  if (!s->start || s->begun) return SL_OK;
+  if (s->every == 0 || s->begun) return SL_OK;
+  s->begun = 1;
+  if (!s->start) return SL_OK;
   SL_TRY(sl_store_acquire(store, 0));
   for (int i = 0; i < s->n; i++)
     if (s->start[i])
       memcpy(s->start[i], sl_store_at(store, i)->data, (size_t)count(sl_store_at(store, i)) * sizeof(float));
   sl_store_release(store);
-  s->begun = 1;
   return SL_OK;
 }
 
@@ -140,6 +141,8 @@ static void move_on(const sl_tensor *t, float *start, float *velocity) {
 
 sl_status sl__sync_meet(sl__sync *s, const sl__ranks *ranks, sl_store *store, int64_t step) {
   if (sl__sync_alike(s, step)) return SL_OK;
+  s->met = step;
+  if (!s->begun) return SL_OK; /* all steps since the last meeting were skipped: the ranks are still alike */
   sl_status status = SL_OK;
   sl_activity_begin(SL_WAITS, "the mean of the ranks' parameters (--sync)");
   SL_TRY_OUT(sl_store_acquire(store, 1));
@@ -150,7 +153,7 @@ sl_status sl__sync_meet(sl__sync *s, const sl__ranks *ranks, sl_store *store, in
     if (status == SL_OK && s->start && s->start[i]) move_on(t, s->start[i], velocity_of(store, t)->data);
   }
   sl_store_release(store);
-  s->met = step;
+  s->begun = 0;
 out:
   sl_activity_end();
   return status;

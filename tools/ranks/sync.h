@@ -20,7 +20,7 @@
 typedef struct sl__sync {
   int64_t every; /* steps between two meetings; 0: each step sums its gradients over the ranks */
   int outer;     /* 1: diloco */
-  int begun;     /* 1: `start` holds the parameters of the last meeting */
+  int begun;     /* 1: a step has run since the last meeting, whose parameters `start` holds */
   int64_t met;   /* step of the last meeting */
   float **start; /* [tensors of the store] of parameters; NULL for others */
   int n;         /* number of tensors of the store when it was opened */

@@ -2,6 +2,7 @@
 #include "tools/run/prediction.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,20 +82,32 @@ typedef struct question {
   int known;       /* whether the machine's speeds are */
 } question;
 
+/* Bytes that this rank may use of the memory of each of its GPUs; 0: it has none. */
+static double gpu_memory_of(const sl__job *j) {
+  double least = sl_runtime_gpus(j->runtime) > 0 ? (double)sl_runtime_gpu_memory(j->runtime) : 0;
+  for (int i = 0; i < sl_runtime_gpus(j->runtime); i++) {
+    sl_gpu gpu;
+    sl_runtime_gpu(j->runtime, i, &gpu);
+    if (gpu.memory > 0) least = fmin(least, (double)gpu.memory);
+  }
+  return least;
+}
+
 static sl_status ask(const sl__job *j, const sl__machine *speeds, question *q) {
+  const int common = sl_store_has_common(j->store); /* as in the program: then stage 3 of ZeRO is stage 1 */
   *q = (question){0};
   q->job = (sl__mesh_job){.logical = j->network.graph,
                           .plan = &j->facts.plan,
                           .mesh = j->ranks.mesh,
                           .pipe = j->pipe,
-                          .zero = (int)j->o->zero,
+                          .zero = common && j->o->zero > SL_ZERO_STATE ? SL_ZERO_STATE : (int)j->o->zero,
+                          .common = common,
                           .keep = q->keep,
                           .n_keep = sl__job_keeps(j, q->keep),
-                          .gpu_memory = 1e6 * j->o->gpu_memory};
+                          .gpu_memory = gpu_memory_of(j)};
   q->known = machine_of(j, speeds, &q->job.machine);
-  SL_TRY(read_times(j, &q->job.machine, &q->times));
   q->job.joined = interconnect_of(j, &q->job.machine);
-  return SL_OK;
+  return read_times(j, &q->job.machine, &q->times);
 }
 
 sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__prediction *p) {
@@ -130,6 +143,10 @@ static sl_status choose_order(const sl__job *j, sl_pipe_order *order) {
   question q = {0};
   sl_activity_begin(SL_WORKS_LONG, "the choice of the order of passes");
   sl_status status = ask(j, &(sl__machine){0}, &q);
+  if (status == SL_EFORMAT || status == SL_EIO) {
+    sl_log(SL_LOG_WARNING, "--pipe-order auto: computed times stand in for measured ones: %s", sl_error());
+    status = SL_OK;
+  }
   if (status == SL_OK) status = sl__mesh_choose_order(&q.job, room, rank_bytes, &threads, order);
   sl_activity_end();
   sl_times_destroy(q.times);

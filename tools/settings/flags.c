@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
+#include "runtime/machine/runtime.h"
 #include "runtime/processors/isa.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
@@ -88,7 +89,11 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
   if (asprintf(&path, "%s/%s", options->out, SL__CONFIG_NAME) < 0) return sl_no_memory("for a path");
   sl_status status = sl__read_yaml(sl__bits(command), options, path, sl_file_read_regular);
   if (status == SL_ENOTFOUND)
-    status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);
+    status =
+        sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)%s", options->out, SL__CONFIG_NAME,
+                sl_runtime_promised_ranks() > 1 ? "; on a host that does not share the run directory, copy that file "
+                                                  "there"
+                                                : "");
   free(path);
   options->ranks = options->restarts = -1;
   if (status == SL_OK && options->kernels) status = sl__set_text(&options->kernels, sl_isa_like(options->kernels));

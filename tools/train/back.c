@@ -24,7 +24,7 @@ static sl_status restore(sl__trainer *r, int64_t most) {
   SL_TRY(sl_loader_rewind(r->job.loader, r->job.step * r->job.facts.plan.batch));
   r->reached = 0;
   sl__trainer_begin_times(r);
-  return SL_OK;
+  return r->model_lost ? sl__trainer_replace_lost(r) : SL_OK;
 }
 
 /* Goes back because of `why`, whose text is sl_error(). Collective. */

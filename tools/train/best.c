@@ -84,16 +84,18 @@ static sl_status recover(sl__trainer *r, int *gone) {
   if (r->best_step > 0 && !waits(r) && model_step(r) != r->best_step) {
     char *path = kept_path(r, r->best_step);
     if (!path) return sl_no_memory("for a path");
-    *gone = SL_CALL_OF_FILE("rename", model, rename(path, model)) != 0;
-    if (!*gone) status = sl_folder_sync(sl__rundir_path(r->dir));
+    if (SL_CALL_OF_FILE("rename", model, rename(path, model)) == 0)
+      status = sl_folder_sync(sl__rundir_path(r->dir));
+    else if (errno == ENOENT)
+      *gone = 1;
+    else
+      status = sl_file_failed("write", model, errno);
     free(path);
   }
   if (*gone && r->best_step > 0)
-    sl_log(
-        SL_LOG_WARNING,
-        "the best model (step %lld) named by the checkpoint is missing; %s holds another; the next validation begins "
-        "a new search",
-        (long long)r->best_step, model);
+    sl_log(SL_LOG_WARNING, "the best model (step %lld) named by the checkpoint is missing; %s", (long long)r->best_step,
+           r->best_step == r->job.step ? "it is written again, since the checkpoint holds its parameters"
+                                       : "the next validation begins a new search");
   return status == SL_OK ? remove_kept(r, -1, -1) : status;
 }
 
@@ -102,8 +104,9 @@ sl_status sl__trainer_recover_best(sl__trainer *r) {
   SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? recover(r, &gone) : SL_OK));
   if (r->dir && !sl__trainer_validates(r) && r->job.step == r->total) gone = model_step(r) != r->job.step;
   const int gone_any = sl__ranks_sum(&r->job.ranks, gone) > 0;
+  r->model_lost = gone_any && r->best_step > 0 && r->best_step == r->job.step;
   if (gone_any) r->best_step = 0;
-  r->model_missing = r->job.step == r->total && (gone_any || (sl__trainer_validates(r) && r->best_step == 0));
+  r->model_missing = gone_any || (sl__trainer_validates(r) && r->best_step == 0);
   r->model_step = r->best_step;
   if (waits(r) && (r->model_step = model_step(r)) < 0) r->model_step = 0;
   r->named_best = r->naming_best = r->best_step;

@@ -124,14 +124,15 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   return SL_OK;
 }
 
-/* Handles a leap of the loss, which sl_error() describes. */
-static sl_status after_leap(sl__trainer *r) {
-  if (strcmp(r->o->on_spike, "rollback") == 0) return sl__trainer_back_from_leap(r, r->job.step);
+/* Handles a leap of the loss of this step, which sl_error() describes. */
+static sl_status after_leap(sl__trainer *r, int64_t step) {
+  if (strcmp(r->o->on_spike, "rollback") == 0) return sl__trainer_back_from_leap(r, step);
+  if (step < 3) return sl_fail(SL_ESPIKE, "%s; no earlier checkpoint can help", sl_error());
   return sl_fail(
       SL_ESPIKE,
       "%s; --resume --on-spike rollback goes back to a checkpoint of step %lld or before, if there is one, and "
       "leaves out the batches of steps %lld and %lld",
-      sl_error(), (long long)r->job.step - 2, (long long)r->job.step - 1, (long long)r->job.step);
+      sl_error(), (long long)step - 2, (long long)step - 1, (long long)step);
 }
 
 /* Compares the ranks before anything of this step is written. With --sync, a comparison waits until they have met.
@@ -160,7 +161,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__job_load(&r->job));
   sl__trainer_begin_times(r);
   sl__trainer_warn_unverified(r);
-  if (r->model_missing && is_over(r)) SL_TRY(sl__trainer_replace_lost(r));
+  if (r->model_lost || (r->model_missing && is_over(r))) SL_TRY(sl__trainer_replace_lost(r));
   r->verified = r->job.step;
   while (!is_over(r)) {
     if (r->verified > r->job.step) r->verified = r->job.step;   /* the run went back */
@@ -170,7 +171,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
     r->stepped = 1;
     const sl__wish wish = (sl__wish)sl__ranks_answer(ranks);
     if (stepped == SL_ESPIKE) {
-      SL_TRY(after_leap(r));
+      SL_TRY(after_leap(r, r->job.step));
       continue;
     }
     const int validated = is_validated(r);
@@ -178,7 +179,12 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
     if (is_looked_at(r, validated, wish)) SL_TRY(sl__job_sync(&r->job));
     SL_TRY(verify(r, validated, wish, &back));
     if (back) continue;
-    SL_TRY(look(r, validated));
+    const sl_status looked = look(r, validated);
+    if (looked == SL_ENONFINITE && strcmp(r->o->on_spike, "ignore") != 0) {
+      SL_TRY(after_leap(r, r->job.step + 1)); /* the step's update is at fault: its own loss was finite */
+      continue;
+    }
+    SL_TRY(looked);
     if (sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish)) SL_TRY(sl__trainer_save(r));
     if (is_over(r)) break;
     if (wish == SL__WISH_STOP) return stop(r, exit_code);

@@ -194,6 +194,7 @@ static sl_status tell(const sl_failure *refused, int n) {
   int i = 0;
   while (i < n && refused[i].code != SL_EPLAN) i++;
   if (i < n) return sl_failure_again(&refused[i]);
+  if (refused->code == SL_EIO || refused->code == SL_ENOMEM) return sl_failure_again(refused); /* may pass next time */
   return sl_fail(refused->code, "%s; %s: --force starts the run afresh", refused->text,
                  n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
 }
@@ -231,7 +232,7 @@ sl_status sl__open_newest(const char *run, sl__model_file **file) {
   for (int i = 0; i < n && refused && !*file; i++) {
     char *path;
     status = path_of(run, steps[i], &path);
-    if (status == SL_OK) status = sl__model_open(path, file);
+    if (status == SL_OK) status = sl__model_open_share(path, -1, 1, file); /* verifies no part */
     free(path);
     if (status != SL_OK) refused[i] = sl_failure_keep(status);
   }

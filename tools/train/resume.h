@@ -53,7 +53,7 @@ sl_status sl__resume(const sl__resume_options *options, sl__progress *progress);
 sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph);
 /* The step of the newest checkpoint in a run directory, whole or not; 0: there is none. */
 sl_status sl__newest_step(const char *run, int64_t *step);
-/* Opens the newest whole checkpoint of a run; *file NULL: there is none. */
+/* Opens the newest checkpoint of a run, for its lists alone: no part is verified. *file NULL: there is none. */
 sl_status sl__open_newest(const char *run, sl__model_file **file);
 
 #endif

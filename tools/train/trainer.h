@@ -62,7 +62,8 @@ typedef struct sl__trainer {
   int64_t naming_best, naming_step; /* best step and own step of the checkpoint being written */
   int reached;                      /* 1: the bound of --until is reached */
   const json_t *summary;            /* while it is written */
-  int model_missing;                /* 1: no steps are left, but the best model is missing */
+  int model_missing;                /* 1: there is no best model; a run without further steps needs one */
+  int model_lost;                   /* 1: it is missing, and it has the parameters of the present step */
   sl__unwritten unwritten;
   sl__losses losses; /* of the last steps, with --on-spike */
   int n_skipped;

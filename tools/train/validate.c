@@ -38,6 +38,7 @@ sl_status sl__trainer_validate(sl__trainer *r) {
 }
 
 sl_status sl__trainer_replace_lost(sl__trainer *r) {
+  r->model_missing = r->model_lost = 0;
   if (sl__trainer_validates(r)) {
     r->job.evaluator.step = r->job.step;
     SL_TRY(sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));

@@ -22,6 +22,9 @@ sl_status sl__trainer_open_init(sl__trainer *r) {
   if (!o->init) return SL_OK;
   if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
     return sl_fail(SL_EINVAL, "--resume continues a run; --init and --new-head begin one");
+  int64_t newest = 0;
+  if (o->resume) SL_TRY(sl__newest_step(o->out, &newest));
+  if (newest > 0 && !model->family->data->normalises) return SL_OK; /* the checkpoint has all that is needed */
   if (o->resume) SL_TRY(sl__open_newest(o->out, &r->init));
   r->init_goes_on = r->init != NULL;
   if (r->init) return SL_OK;

@@ -98,6 +98,7 @@ static void the_outer_step(void **state) {
   assert_near((double)data(store, "w.m")[0], 7, 0);
   assert_ok(sl__sync_meet(&s, &ranks, store, 2)); /* the same step: no second time */
   assert_near((double)data(store, "w")[0], 0.335, 1e-6);
+  assert_ok(sl__sync_begin(&s, store));
   data(store, "w")[0] = 0.235f;
   assert_ok(sl__sync_meet(&s, &ranks, store, 4));
   /* way 0.1, velocity 0.45 + 0.1: 0.335 - 0.7 (0.1 + 0.495) */
@@ -111,6 +112,13 @@ static void the_outer_step(void **state) {
   data(store, "w")[0] = 1.5f;
   assert_ok(sl__sync_meet(&s, &ranks, store, 4));
   assert_near((double)data(store, "w")[0], 2 - 0.7 * (0.5 + 0.45), 1e-6);
+  /* Back again, and the steps after the checkpoint are skipped: nobody has moved. */
+  data(store, "w")[0] = 3, data(store, "w.outer")[0] = 1;
+  sl__sync_restart(&s, 3);
+  assert_ok(sl__sync_meet(&s, &ranks, store, 5));
+  assert_near((double)data(store, "w")[0], 3, 0);
+  assert_near((double)data(store, "w.outer")[0], 1, 0);
+  assert_true(sl__sync_alike(&s, 5));
   sl__sync_close(&s);
   sl_store_destroy(store);
 }
