@@ -194,6 +194,15 @@ check 'the summary names its step' test "$(field best_step k/summary.json)" = "$
 check 'no superseded model stays after resuming' test -z "$(find k -name 'model.safetensors.*')"
 expect 'if the named model is gone, a warning says so' 0 'the best model .step [0-9]*. named by the checkpoint is missing' train --resume --out gone --steps 6
 check 'the summary then names the model that exists' model_is gone "$(field best_step gone/summary.json)"
+# A checkpoint of many ranks has many files, all of them open at once: the soft limit of open files is raised.
+# shellcheck disable=SC2086
+sh -c 'ulimit -Sn 64; exec "$@"' sh "$starling" train mlp $small --steps 1000000 --out files --quiet >out 2>err &
+job=$!
+check 'a run under a soft limit of 64 open files' wait_until test -e files/heartbeat.json
+check 'raises it' test "$(awk '/^Max open files/ { print ($4 == $5) }' /proc/$job/limits)" = 1
+kill -KILL $job
+wait $job 2>/dev/null
+
 # A best model that is lost, with the checkpoint of its own step: it is written again.
 # shellcheck disable=SC2086
 expect 'a run with a checkpoint after each validation' 0 '^test' train mlp $small --learning-rate 0.02 --eval-every 2 --checkpoint-every 2 --keep 20 --steps 40 --out lost
