@@ -144,23 +144,41 @@ static void published(int torchvision, sl_model_data *d) {
     d->mean[c] = each && c < 3 ? imagenet[0][c] : 0.5, d->deviation[c] = each && c < 3 ? imagenet[1][c] : 0.5;
 }
 
+/* A number for each channel, or one for all; absent and null change nothing. */
+static sl_status read_channels(const json_t *json, const char *key, int64_t channels, double *x) {
+  if (!json || json_is_null(json)) return SL_OK;
+  if (json_is_number(json)) {
+    for (int c = 0; c < SL_MAX_CHANNELS; c++) x[c] = json_number_value(json);
+    return SL_OK;
+  }
+  if ((int64_t)json_array_size(json) != channels || channels > SL_MAX_CHANNELS)
+    return sl_fail(SL_EFORMAT, "%s is not of %lld channels", key, (long long)channels);
+  for (int64_t c = 0; c < channels; c++) {
+    const json_t *one = json_array_get(json, (size_t)c);
+    if (!json_is_number(one)) return sl_fail(SL_EFORMAT, "%s is not of numbers", key);
+    x[c] = json_number_value(one);
+  }
+  return SL_OK;
+}
+
 static sl_status from_processor(const json_t *json, int sized, sl_model_data *d) {
   json_int_t height, width;
   if (!sized && json_unpack((json_t *)json, "{s:{s:I, s:I}}", "size", "height", &height, "width", &width) == 0 &&
       height > 0 && height <= 65536 && width > 0 && width <= 65536)
     d->height = height, d->width = width;
   const json_t *mean = json_object_get(json, "image_mean"), *deviation = json_object_get(json, "image_std");
-  const size_t n = json_array_size(mean), channels = (size_t)d->channels;
-  if (!mean && !deviation) return SL_OK;
-  if (n != channels || json_array_size(deviation) != n || n > SL_MAX_CHANNELS)
-    return sl_fail(SL_EFORMAT, "image_mean and image_std are not of %zu channels", channels);
-  for (size_t c = 0; c < n; c++) {
-    if (!json_is_number(json_array_get(mean, c)) || !json_is_number(json_array_get(deviation, c)))
-      return sl_fail(SL_EFORMAT, "image_mean and image_std are not of numbers");
-    d->mean[c] = json_number_value(json_array_get(mean, c));
-    d->deviation[c] = json_number_value(json_array_get(deviation, c));
-    if (!(d->deviation[c] > 0)) return sl_fail(SL_EFORMAT, "image_std has a value that is not above 0");
+  const json_t *factor = json_object_get(json, "rescale_factor");
+  if (json_is_false(json_object_get(json, "do_rescale")) ||
+      (json_is_number(factor) && fabs(json_number_value(factor) * 255 - 1) > 1e-3))
+    return sl_fail(SL_EUNSUPPORTED, "pixels are not divided by 255 (do_rescale, rescale_factor), which Starling lacks");
+  if (json_is_false(json_object_get(json, "do_normalize"))) {
+    for (int c = 0; c < SL_MAX_CHANNELS; c++) d->mean[c] = 0, d->deviation[c] = 1;
+    return SL_OK;
   }
+  SL_TRY(read_channels(mean, "image_mean", d->channels, d->mean));
+  SL_TRY(read_channels(deviation, "image_std", d->channels, d->deviation));
+  for (int64_t c = 0; c < means(d->channels); c++)
+    if (!(d->deviation[c] > 0)) return sl_fail(SL_EFORMAT, "image_std has a value that is not above 0");
   return SL_OK;
 }
 

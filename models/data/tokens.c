@@ -37,6 +37,39 @@ static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   return status;
 }
 
+/* The masking that the model's sizes give for the data's vocabulary. */
+static sl_status find_masking(const sl_model *model, const sl_model_data *d, sl_masking *m) {
+  *m = (sl_masking){0};
+  if (!model->family->masking) return SL_OK;
+  sl_model *sized, *whole = NULL;
+  char vocabulary[40];
+  snprintf(vocabulary, sizeof vocabulary, "vocabulary=%lld", (long long)d->classes);
+  SL_TRY(sl_model_sized(model, vocabulary, &sized));
+  const sl_status status = sl_model_complete(sized, &whole);
+  if (status == SL_OK) *m = model->family->masking(whole->sizes);
+  free(sized), free(whole);
+  return status;
+}
+
+/* A model that restores masked tokens must mask by the tokenizer's [MASK], or by a token that stands for no text.
+ * mask: the tokenizer's; -1: it has none. */
+static sl_status check_mask(const sl_data_options *o, const sl_data *d, int64_t vocabulary, int32_t mask) {
+  sl_masking m;
+  SL_TRY(find_masking(o->model, &d->model, &m));
+  if (!o->model->family->masking || m.mask == mask) return SL_OK;
+  if (mask >= 0)
+    return sl_fail(SL_ESHAPE,
+                   "[MASK] is token %d of %s, but the model masks by token %d: give the model the sizes mask=%d and "
+                   "specials (the number of first tokens that are never masked)",
+                   (int)mask, d->tokenizer, (int)m.mask, (int)mask);
+  if (m.from > 0 && m.mask < vocabulary)
+    return sl_fail(SL_ESHAPE,
+                   "%s has no [MASK], and its token %d, by which the model masks, stands for text: give the model the "
+                   "sizes vocabulary=%lld,mask=%lld,specials=1",
+                   d->tokenizer, (int)m.mask, (long long)vocabulary + 1, (long long)vocabulary);
+  return SL_OK;
+}
+
 /* The tokenizer beside the tokens gives the vocabulary, unless --size or --init gives it. The tokens of a text are its
  * bytes, even if a tokenizer lies beside the text. */
 static sl_status take_vocabulary(const sl_data_options *o, const sl_tokens_options *options, sl_data *d) {
@@ -54,12 +87,13 @@ static sl_status take_vocabulary(const sl_data_options *o, const sl_tokens_optio
   }
   SL_TRY(sl_tokenizer_open(d->tokenizer, &tokenizer));
   const int64_t vocabulary = sl_tokenizer_vocabulary(tokenizer);
+  const int32_t mask = sl_tokenizer_special(tokenizer, SL_SPECIAL_MASK);
   sl_tokenizer_close(tokenizer);
   if (o->vocabulary > 0 && vocabulary > o->vocabulary)
     return sl_fail(SL_ESHAPE, "%s has %lld tokens, but the model a vocabulary of %lld", d->tokenizer,
                    (long long)vocabulary, (long long)o->vocabulary);
   if (o->vocabulary <= 0) d->model.classes = vocabulary;
-  return SL_OK;
+  return check_mask(o, d, vocabulary, mask);
 }
 
 /* The vocabulary given by --size or the weights of --init; 0: the tokenizer decides. */
@@ -146,20 +180,6 @@ static sl_status prepare_next(sl_graph *g, const sl_model *model, const sl_model
   (void)model, (void)d;
   *input = sl_next_tokens(g, "tokens", samples, labels, targets);
   return SL_OK;
-}
-
-/* The masking that the model's sizes give for the data's vocabulary. */
-static sl_status find_masking(const sl_model *model, const sl_model_data *d, sl_masking *m) {
-  *m = (sl_masking){0};
-  if (!model->family->masking) return SL_OK;
-  sl_model *sized, *whole = NULL;
-  char vocabulary[40];
-  snprintf(vocabulary, sizeof vocabulary, "vocabulary=%lld", (long long)d->classes);
-  SL_TRY(sl_model_sized(model, vocabulary, &sized));
-  const sl_status status = sl_model_complete(sized, &whole);
-  if (status == SL_OK) *m = model->family->masking(whole->sizes);
-  free(sized), free(whole);
-  return status;
 }
 
 static sl_status prepare_masked(sl_graph *g, const sl_model *model, const sl_model_data *d, sl_value samples,

@@ -88,10 +88,10 @@ static sl_status read_header(sl_safetensors *st) {
 }
 
 static sl_status read_dtype(const sl_safetensors *st, const char *name, const json_t *value, sl_dtype *dtype) {
-  static const char *const others[] = {"BOOL", "I8",      "U16",     "I16",     "U32",
-                                       "U64",  "F8_E4M3", "F8_E5M2", "F8_E8M0", "C64"};
+  static const char *const others[] = {"I8", "U16", "I16", "U32", "U64", "F8_E4M3", "F8_E5M2", "F8_E8M0", "C64"};
   const char *text = json_string_value(value);
   if (!text) return sl_fail(SL_EFORMAT, "%s: tensor %.200s has no dtype", st->path, name);
+  if (strcmp(text, "BOOL") == 0) text = sl_dtype_name(SL_U8); /* masks of other libraries: a byte each */
   for (int d = 0; d < SL_DTYPE_COUNT; d++)
     if (strcmp(text, sl_dtype_name((sl_dtype)d)) == 0) {
       *dtype = (sl_dtype)d;

@@ -556,7 +556,9 @@ sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_wor
   for (size_t v = 0; v < (size_t)t->n_kinds * kinds; v++) seconds[v] = INFINITY;
   for (size_t first = 0, i = 0; i < n; i++) {
     if (i + 1 < n && samples[i + 1].cell == samples[first].cell) continue;
-    const size_t low = first + (i - first) / 2, high = first + (i - first + 1) / 2;
+    /* The time of an exchange contains the wait for the other ranks, which no bound may contain: the least counts. */
+    const int waits = samples[first].cell % kinds == (size_t)exchange;
+    const size_t low = waits ? first : first + (i - first) / 2, high = waits ? first : first + (i - first + 1) / 2;
     seconds[samples[i].cell] = 0.5e-9 * (double)(samples[low].ns + samples[high].ns);
     first = i + 1;
   }

@@ -71,8 +71,8 @@ sl_status sl_bound_kinds(const sl_graph *step, int *of, int *n_kinds);
 sl_status sl_bound_times(const sl_timeline *timeline, const int *worker_kind, int n_worker_kinds, int exchange,
                          double *seconds);
 
-/* The bound of one rank's steps from its own recorded medians. A kind of task counts as unable to run on a kind of
- * worker that never ran it. SL_EINVAL if some node of the graph has no record. */
+/* The bound of one rank's steps from its own recorded medians (of exchanges: least times). A kind of task counts as
+ * unable to run on a kind of worker that never ran it. SL_EINVAL if some node of the graph has no record. */
 sl_status sl_bound_recorded(const sl_timeline *timeline, sl_bound *bound);
 /* on_path[i] (one byte per node): whether node i is on that bound's critical path. Errors as above. */
 sl_status sl_bound_critical(const sl_timeline *timeline, unsigned char *on_path);

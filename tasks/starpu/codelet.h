@@ -25,8 +25,8 @@ typedef struct sl__counter {
 /* A task's argument. */
 typedef struct sl__task {
   sl_call call;
-  sl_array *arrays;   /* laid out by sl_call_describe */
-  int16_t *buffer_of; /* [n_parts + outputs] index among the task's StarPU buffers */
+  sl_array *arrays; /* laid out by sl_call_describe */
+  int *buffer_of;   /* [n_parts + outputs] index among the task's StarPU buffers */
   /* n_parts: number of input values; each row block is one. first_out: index of the first output in `arrays`. split: 1:
    * an argument consists of several row blocks. */
   int n_parts, first_out, split;

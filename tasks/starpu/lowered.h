@@ -25,11 +25,11 @@ struct sl_program {
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
   sl_placements *placements;
-  int stages;         /* of a pipeline; 1: none */
-  int pass_kinds;     /* of its order */
-  sl__task *task;     /* [nodes] */
-  sl_array *arrays;   /* of all tasks */
-  int16_t *buffer_of; /* likewise */
+  int stages;       /* of a pipeline; 1: none */
+  int pass_kinds;   /* of its order */
+  sl__task *task;   /* [nodes] */
+  sl_array *arrays; /* of all tasks */
+  int *buffer_of;   /* likewise */
   sl__devices *devices;
   sl__residences *residences;
   sl__inputs *inputs;    /* NULL: GPUs, if any, have no memory for batches ahead */

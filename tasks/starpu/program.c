@@ -243,7 +243,7 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
   return status;
 }
 
-static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buffer_of) {
+static sl_status make_task(sl_program *p, int i, sl_array *arrays, int *buffer_of) {
   const sl_node *node = p->graph->node[i];
   sl__task *t = &p->task[i];
   *t = (sl__task){.program_step = &p->step,
@@ -280,10 +280,10 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
     return sl_no_memory("for the task of layer '%s'", node->name);
   }
   for (int k = 0; k < node->n_in; k++)
-    buffer_of[k] = (int16_t)enter(handle, mode, &n, sl__program_handle(p, node->in[k]), STARPU_R);
+    buffer_of[k] = enter(handle, mode, &n, sl__program_handle(p, node->in[k]), STARPU_R);
   for (int k = 0; k < node->n_out; k++)
-    buffer_of[node->n_in + k] = (int16_t)enter(handle, mode, &n, sl__program_handle(p, node->out[k]),
-                                               sl_node_reads_output(node, k) ? STARPU_RW : STARPU_W);
+    buffer_of[node->n_in + k] = enter(handle, mode, &n, sl__program_handle(p, node->out[k]),
+                                      sl_node_reads_output(node, k) ? STARPU_RW : STARPU_W);
   t->first_out = (int)(t->call.out - arrays);
   if (n > STARPU_NMAXBUFS) {
     task->dyn_handles = handle; /* StarPU frees both with the task */
@@ -353,7 +353,7 @@ static sl_status make_tasks(sl_program *p, const sl_division *division) {
     goto out;
   }
   sl_array *arrays = p->arrays;
-  int16_t *buffer_of = p->buffer_of;
+  int *buffer_of = p->buffer_of;
   for (int i = 0; i < n; i++) {
     if (p->graph->node[i]->bucket)
       p->task[i].arrays = arrays, p->task[i].buffer_of = buffer_of;
@@ -608,7 +608,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
                      "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                      (long long)step->number, bad);
   /* Tensors that only their owner holds may fail on that rank alone. */
-  if (p->placements->n_owned > 0 || p->placements->keeps) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
+  if (p->exchanges) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
   if (status != SL_OK) return status;
   sl_step again = *step;
   again.check = 1;

@@ -127,6 +127,38 @@ for way in 'bf16 0.6 0.02' 'topk=0.05 0.2 0.3'; do
     check "compress $how, zero $zero: again" cmp before several/model.safetensors
   done
 done
+# A run that goes back to a checkpoint forgets what it has not sent of later gradients, as a resumed run does.
+make_set odd 300 60 8 3
+printf '\1' | dd of=odd/train-labels-idx1-ubyte bs=1 seek=305 conv=notrunc 2>/dev/null
+odd='train mlp --data odd --batch 4 --leaves 2 --workers 1 --steps 120 --eval-every 1000 --checkpoint-every 10 --keep 20 --val-fraction 0 --compress topk=0.25 --quiet'
+# shellcheck disable=SC2086
+ranks 2 $odd --on-spike rollback --out back
+check 'compress: a run that goes back' test $code = 0 -a "$(grep -c 'goes back to the checkpoint' err)" -gt 0
+# shellcheck disable=SC2086
+ranks 2 $odd --on-spike stop --out stopped
+check 'compress: the same run stops there' test $code = 65
+ranks 2 train --resume --out stopped --on-spike rollback
+check 'compress: resumed, it ends with the same model' cmp back/model.safetensors stopped/model.safetensors
+
+# Hosts with different versions of a file of weights: all ranks begin with rank 0's, and score them.
+for host in 1 2; do
+  mkdir -p "host$host"
+  run train mlp --data data --batch 96 --leaves 2 --steps $((3 * host)) --val-fraction 0 --quiet --out made --force
+  cp made/model.safetensors "host$host/m.safetensors"
+done
+on_hosts() { # folders of rank 0 and rank 1, then starling's arguments
+  one=$1 other=$2 code=0
+  shift 2
+  $limit "$mpiexec" -n 1 -wdir "$work/$one" "$starling" "$@" : -n 1 -wdir "$work/$other" "$starling" "$@" >out 2>err || code=$?
+}
+for other in host1 host2; do
+  on_hosts host1 $other train mlp --data "$work/data" --batch 96 --leaves 2 --steps 3 --val-fraction 0 --workers 1 --init m.safetensors --quiet --force --out "$work/on-$other"
+  check "--init on $other: exit code" test $code = 0
+  on_hosts host1 $other eval m.safetensors --data "$work/data" --workers 1 --json
+  grep -E '"(loss|accuracy)":' out >"scored-$other" # MPI's transport may write warnings, too
+done
+check '--init: all ranks begin with the weights of rank 0' cmp on-host1/model.safetensors on-host2/model.safetensors
+check 'eval: all ranks score the weights of rank 0' sh -c 'test -s scored-host1 && cmp scored-host1 scored-host2'
 unset MPIR_CVAR_NOLOCAL
 
 # Each epoch uses every sample once, and evaluation counts every one, even if batch and ranks do not divide their

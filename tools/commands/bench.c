@@ -94,6 +94,8 @@ static sl_status prepare(bench *b) {
   SL_TRY(open_energy(b));
   if (b->o->no_record && j->balance.measuring)
     return sl_fail(SL_EINVAL, "--balance auto needs task records: leave --no-record out, or give --balance N,N,...");
+  if (b->o->no_record && b->o->out)
+    return sl_fail(SL_EINVAL, "--out writes the task records as a timeline: leave --no-record or --out out");
   j->records = !b->o->no_record;
   SL_TRY(sl__job_data(j, 1));
   char said[160];
@@ -328,8 +330,8 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * sl_quantile(b->seconds, (size_t)b->n, 0.1), 1e3 * sl_quantile(b->seconds, (size_t)b->n, 0.9));
   printf("samples/s        %10.0f\n", (double)b->job.facts.plan.batch / median);
-  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->job.flops,
-         sl_program_graph(b->job.program)->n_nodes);
+  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks %sa step\n", gflops, 1e-9 * b->job.flops,
+         sl_program_graph(b->job.program)->n_nodes, b->job.ranks.n > 1 ? "on rank 0, " : "");
   if (b->before > 0)
     printf("%s %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            b->in_bf16 ? "of bf16 peak    " : "of sgemm peak   ", 200 * gflops / (b->before + b->after),

@@ -42,6 +42,8 @@ static sl_status save(const sl__options *o, const sl__model_file *file, const sl
   const sl__model_facts *f = sl__model_facts_of(file);
   static const sl_dtype types[] = {
       [SL_PRECISION_FP32] = SL_F32, [SL_PRECISION_BF16] = SL_BF16, [SL_PRECISION_FP16] = SL_F16};
+  if (o->shard_size > 0 && strcmp(o->to, "hf") != 0)
+    return sl_fail(SL_EINVAL, "--shard-size divides the files of --to hf; with --to %s leave it out", o->to);
   if (strcmp(o->to, "starling") == 0) return sl__model_save(o->out, store, network->graph, f);
   const sl_format *format;
   SL_TRY(sl_format_of_model(f->model, o->to, &format));

@@ -22,6 +22,19 @@ static sl_status find_data(sl__options *o) {
   return stat(path, &info) == 0 ? sl__options_data_of(path, &o->data) : SL_OK;
 }
 
+/* Classes are compared by their numbers, so a name must have the same number in the data and in the model. */
+static sl_status check_names(const sl__job *j) {
+  char *const *here = j->data.class_names, *const *model = j->facts.class_names;
+  for (int64_t i = 0; here && model && i < j->data.model.classes; i++)
+    for (int64_t k = 0; k < j->facts.data.classes; k++)
+      if (k != i && strcmp(here[i], model[k]) == 0 && strcmp(here[i], model[i]) != 0)
+        return sl_fail(SL_ESHAPE,
+                       "class '%s' is number %lld of %s, but number %lld of the model %s: import the images with a "
+                       "folder for each of the model's classes",
+                       here[i], (long long)i, j->data.path, (long long)k, sl__model_path(j->file));
+  return SL_OK;
+}
+
 /* Takes the samples' size from the data, if the model takes samples of any size. */
 static sl_status check_data(sl__job *j) {
   const sl_data *d = &j->data;
@@ -36,7 +49,7 @@ static sl_status check_data(sl__job *j) {
   if (here->classes > m->classes)
     return sl_fail(SL_ESHAPE, "%s has %lld classes, the model %s has %lld", d->path, (long long)here->classes,
                    sl__model_path(file), (long long)m->classes);
-  return SL_OK;
+  return check_names(j);
 }
 
 static sl_status print_json(const sl__job *j, const char *split, const sl__score *score) {
@@ -67,8 +80,12 @@ static sl_status run(sl__job *j, sl__options *o) {
   SL_TRY(sl__job_meet(j, o, "eval"));
   SL_TRY(sl__job_file(j, o));
   SL_TRY(find_data(o));
+  if (o->length > 0 && j->facts.data.length == 0)
+    return sl_fail(SL_EINVAL, "--length is the window of a model of tokens, and %s takes images", j->facts.model->name);
+  if (o->length > 0) j->facts.data.length = o->length;
   SL_TRY(sl__job_start(j, "eval", 1));
   SL_TRY(sl__job_data(j, 0));
+  SL_TRY(sl__job_compare(j));
   SL_TRY(check_data(j));
   if (j->data.n[split] == 0)
     return sl_fail(SL_ENOTFOUND, "%s has no %s for %s; --split names another part", j->data.path, j->data.kind->samples,

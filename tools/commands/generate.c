@@ -103,11 +103,15 @@ out:
   return status;
 }
 
-static sl_status say(writer *w, int32_t token) {
-  char *text;
-  size_t bytes;
-  SL_TRY(sl__coder_decode(&w->coder, &token, 1, &text, &bytes));
-  const int fine = fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0;
+/* Writes the text of the newest token. It depends on the token before, as some tokenizers put a space between words. */
+static sl_status say(writer *w) {
+  const int32_t *token = w->tokens + w->n - 2;
+  char *text, *before;
+  size_t bytes, skipped;
+  SL_TRY(sl__coder_decode(&w->coder, token, 1, &before, &skipped));
+  free(before);
+  SL_TRY(sl__coder_decode(&w->coder, token, 2, &text, &bytes));
+  const int fine = fwrite(text + skipped, 1, bytes - skipped, stdout) == bytes - skipped && fflush(stdout) == 0;
   free(text);
   return fine ? SL_OK : sl_fail(SL_EIO, "cannot write the text: %s", strerror(errno));
 }
@@ -146,7 +150,7 @@ static sl_status write_text(writer *w) {
     SL_TRY(next_token(w, &sampling, &token));
     w->tokens[w->n++] = token;
     if (token == sl__coder_end(&w->coder)) break;
-    if (!o->json) SL_TRY(say(w, token));
+    if (!o->json) SL_TRY(say(w));
   }
   if (o->json) return print_json(w, 1e-9 * (double)(sl_now() - from));
   putchar('\n');

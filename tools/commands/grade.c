@@ -44,6 +44,8 @@ typedef struct grade {
   sl__sandbox sandbox;
   char folder[64];                                 /* temporary */
   char *judge, *copy, *home, *questions, *answers; /* inside it */
+  void *asked;                                     /* the contents of `questions` */
+  size_t n_asked;
   sl__trial *trial;
   json_t *rows;
   FILE *table; /* collected in memory, for --out */
@@ -112,13 +114,22 @@ static sl_status try_judge(grade *g, const char *command, int in) {
   return status;
 }
 
+/* Writes the questions into a new file beside the judge. */
+static sl_status put_questions(grade *g) {
+  SL_TRY(sl_file_replace(g->questions, g->asked, g->n_asked));
+  return sl__sandbox_give(&g->sandbox, g->judge);
+}
+
 /* Draws questions, into a file beside the judge. */
 static sl_status ask(grade *g) {
   SL_TRY(try_judge(g, "exec ./judge questions >&3", -1));
   if (g->trial->exit != 0 || g->trial->n_channel == 0)
     return sl_fail(SL_EIO, "the lesson's judge makes no questions: %s", g->trial->output);
-  SL_TRY(sl_file_replace(g->questions, g->trial->channel, g->trial->n_channel));
-  return sl__sandbox_give(&g->sandbox, g->judge);
+  free(g->asked);
+  g->n_asked = g->trial->n_channel;
+  if (!(g->asked = malloc(g->n_asked))) return sl_no_memory("for the questions");
+  memcpy(g->asked, g->trial->channel, g->n_asked);
+  return put_questions(g);
 }
 
 /* Runs the program, and gives its answers to the judge. */
@@ -139,11 +150,17 @@ static sl_status run(grade *g, int built, row *r) {
   }
   const int whole = built && r->exit == 0 && g->trial->end == SL__TRIAL_EXITED;
   SL_TRY_OUT(sl_file_replace(g->answers, g->trial->channel, built ? g->trial->n_channel : 0));
+  SL_TRY_OUT(put_questions(g)); /* the program could open and change the file that it read */
   fd = sl_file_open(g->answers, O_RDONLY | O_CLOEXEC, 0);
   status = try_judge(g, "exec ./judge verdict questions", fd);
   close(fd);
   if (status != SL_OK) goto out;
+  char *said = g->trial->exit > 1 ? strdup(g->trial->output) : NULL; /* read_verdict cuts it into lines */
   const int verdict = read_verdict(g->trial->output, r);
+  if (said && !r->failure && r->of == 0 &&
+      asprintf(&r->failure, "the lesson's judge gives no verdict (exit code %d): %s", g->trial->exit, said) < 0)
+    r->failure = NULL;
+  free(said);
   r->passed = verdict && g->trial->exit == 0 && whole;
   if (!r->passed && !r->failure && asprintf(&r->failure, "exit code %d", r->exit) < 0) r->failure = NULL;
   if (!r->passed && r->points == r->of) r->points = 0; /* right answers, but the program failed */
@@ -325,7 +342,8 @@ static sl_status prepare(grade *g) {
   if (!(g->questions = sl__joined(g->judge, "questions"))) return sl_no_memory("for a path");
   SL_TRY(sl_folder_make(g->home));
   SL_TRY(sl_folder_make(g->judge));
-  SL_TRY(sl__sandbox_create(g->home, g->o->unprotected, &g->sandbox));
+  const char *const hidden[] = {g->lesson.folder, g->o->files[0], NULL}; /* they may lie in /opt */
+  SL_TRY(sl__sandbox_create(g->home, hidden, g->o->unprotected, &g->sandbox));
   if (!g->sandbox.on)
     sl_log(SL_LOG_WARNING, "submissions run without a sandbox: they can read and change what this account can");
   char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", (char *)"judge", NULL};
@@ -385,7 +403,7 @@ out:
   json_decref(g.rows);
   if (g.table) fclose(g.table);
   free(g.table_text);
-  free(g.judge), free(g.copy), free(g.home), free(g.questions), free(g.answers);
+  free(g.judge), free(g.copy), free(g.home), free(g.questions), free(g.answers), free(g.asked);
   free(g.trial);
   return status;
 }

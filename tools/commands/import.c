@@ -295,7 +295,8 @@ static sl_status put(job *j, part *p, int64_t i, sl_status status, sl__picture *
     p->labels[p->written++] = p->labels[i];
     return sl_file_write(file, picture->pixels, (size_t)(j->height * j->width * j->channels));
   }
-  if (status == SL_ENOMEM || !j->options->skip_bad) return status;
+  /* A file that cannot be read now, because of a disk or a server, is not a bad image. */
+  if (status == SL_ENOMEM || status == SL_EIO || status == SL_ENOTFOUND || !j->options->skip_bad) return status;
   return names_take(&j->bad, strdup(sl_error())); /* it begins with the path */
 }
 

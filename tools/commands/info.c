@@ -492,6 +492,7 @@ static sl_status describe(const sl__options *o, sl_runtime *rt) {
 sl_status sl__info(sl__options *o, int *exit_code) {
   if (o->models) return list_models(o);
   if (o->machines) return o->json ? sl__machines_print_json(stdout) : sl__machines_print(stdout);
+  if (o->shown && o->json) return sl_fail(SL_EINVAL, "--machine prints a description in YAML: leave --json out");
   if (o->shown && strcmp(o->shown, SL__THIS) != 0) return sl__machine_show(o->shown, stdout);
   sl_runtime *runtime = NULL;
   json_t *part = NULL, *all = NULL;

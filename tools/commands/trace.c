@@ -70,6 +70,8 @@ sl_status sl__trace(sl__options *o, int *exit_code) {
   (void)exit_code;
   if (!o->out != !o->format)
     return sl_fail(SL_EINVAL, "--format and --out go together: which format, and the file to write");
+  if (o->format && o->json)
+    return sl_fail(SL_EINVAL, "--format writes a file, and --json prints sums: give one of them");
   SL_TRY(sl_timeline_read_all(o->model, &timelines, &n));
   while (o->format && strcmp(o->format, sl_trace_format_name((sl_trace_format)format)) != 0) format++;
   const sl_status status =

@@ -8,24 +8,12 @@
 #include "tools/commands/commands.h"
 #include "tools/launch/launch.h"
 #include "tools/launch/process.h"
-#include "tools/run/digest.h"
 #include "tools/run/precision.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
 #include "tools/watch/watch.h"
-
-/* Compares the ranks' settings before the ranks work together: ranks that differ would wait for one another, or train
- * differently. */
-static sl_status compare_ranks(const sl__job *j) {
-  char *text;
-  if (j->ranks.n == 1) return SL_OK;
-  SL_TRY(sl__digest(j->o, &j->facts, &j->data, &text));
-  const sl_status status = sl__ranks_compare(&j->ranks, text);
-  free(text);
-  return status;
-}
 
 static sl_status choose_precision(sl__trainer *r) {
   char said[160];
@@ -61,7 +49,7 @@ static sl_status prepare(sl__trainer *r) {
   SL_TRY(sl__job_data(&r->job, 0));
   sl__trainer_take_normalisation(r);
   SL_TRY(sl__trainer_set_length(r));
-  SL_TRY(compare_ranks(&r->job));
+  SL_TRY(sl__job_compare(&r->job));
   SL_TRY(choose_precision(r));
   SL_TRY(sl__job_build(&r->job));
   SL_TRY(sl__trainer_take_init(r));

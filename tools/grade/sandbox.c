@@ -2,6 +2,7 @@
 #include "tools/grade/sandbox.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +129,14 @@ static sl_status add_root(sl__sandbox *s, const char *path) {
   return SL_OK;
 }
 
-static sl_status make_arguments(sl__sandbox *s) {
+/* Puts an empty folder in the place of a folder of the system. */
+static sl_status hide(sl__sandbox *s, const char *folder) {
+  char path[PATH_MAX];
+  if (!realpath(folder, path) || !is_system(path) || sl__kind_of(path) != S_IFDIR) return SL_OK;
+  return add_all(s, (const char *const[]){"--size", "4096", "--tmpfs", path, "--remount-ro", path, NULL});
+}
+
+static sl_status make_arguments(sl__sandbox *s, const char *const *hidden) {
   ADD("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox");
   ADD("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/opt", "/opt");
   static const char *const roots[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
@@ -145,10 +153,9 @@ static sl_status make_arguments(sl__sandbox *s) {
   SL_TRY(add_simulator(s));
   /* Installed lessons hold the solutions, so programs see an empty folder in their place. */
   char *examples = sl__pkg_config("--variable=examples");
-  sl_status status = SL_OK;
-  if (examples && is_system(examples) && sl__kind_of(examples) == S_IFDIR)
-    status = add_all(s, (const char *const[]){"--size", "4096", "--tmpfs", examples, "--remount-ro", examples, NULL});
+  sl_status status = examples ? hide(s, examples) : SL_OK;
   free(examples);
+  for (int i = 0; status == SL_OK && hidden[i]; i++) status = hide(s, hidden[i]);
   return status;
 }
 
@@ -199,11 +206,11 @@ static int find_way(sl__sandbox *s, const char *folder, int unprotected, sl__tri
   return 0;
 }
 
-sl_status sl__sandbox_create(const char *home, int unprotected, sl__sandbox *s) {
+sl_status sl__sandbox_create(const char *home, const char *const *hidden, int unprotected, sl__sandbox *s) {
   sl__trial *t = malloc(sizeof *t);
   sl_status status = t ? SL_OK : sl_no_memory("for the sandbox");
   *s = (sl__sandbox){.on = 1};
-  if (status == SL_OK) status = make_arguments(s);
+  if (status == SL_OK) status = make_arguments(s, hidden);
   if (status == SL_OK) status = make_environment(s, home);
   if (status != SL_OK || find_way(s, home, unprotected, t)) goto out;
   t->output[strcspn(t->output, "\n")] = 0;

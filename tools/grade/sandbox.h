@@ -22,9 +22,10 @@ typedef struct sl__sandbox {
 } sl__sandbox;
 
 /* Finds out what this machine allows. home: the home and temporary folder of programs if there is no sandbox.
- * unprotected: if bubblewrap is missing or the kernel refuses, 1 goes on without a sandbox, and 0 fails with
+ * hidden: folders, ended by NULL, in whose place programs see an empty one (others than the system's they do not see
+ * anyway). unprotected: if bubblewrap is missing or the kernel refuses, 1 goes on without a sandbox, and 0 fails with
  * SL_EUNSUPPORTED and a text that says what would help. The caller calls sl__sandbox_free, also after a failure. */
-sl_status sl__sandbox_create(const char *home, int unprotected, sl__sandbox *sandbox);
+sl_status sl__sandbox_create(const char *home, const char *const *hidden, int unprotected, sl__sandbox *sandbox);
 void sl__sandbox_free(sl__sandbox *sandbox);
 
 /* Gives a folder and the files in it to the user that programs run as. */

@@ -16,7 +16,7 @@ static sl_status wrong_size(const char *path, int64_t h, int64_t w, int64_t heig
                  path, (long long)h, (long long)w, (long long)height, (long long)width);
 }
 
-/* Reads a picture. With resize, one of another size is resized (shorter side) and its middle is cut out. */
+/* Reads a picture. With resize, it is resized (shorter side) and its middle is cut out. */
 static sl_status read_picture(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
                               sl__images *images) {
   const sl__fit fit = {.shorter = resize, .crop_height = height, .crop_width = width};
@@ -29,9 +29,10 @@ static sl_status read_picture(const char *path, int64_t height, int64_t width, i
   SL_TRY(sl_file_read(path, SL__PICTURE_BYTES, &bytes, &n));
   sl_status status = sl__decode(path, bytes, n, channels, &picture);
   free(bytes);
-  if (status == SL_OK && (picture.height != height || picture.width != width))
-    status = resize > 0 ? sl__fit_picture(path, &fit, &picture)
-                        : wrong_size(path, picture.height, picture.width, height, width);
+  if (status == SL_OK && resize > 0)
+    status = sl__fit_picture(path, &fit, &picture);
+  else if (status == SL_OK && (picture.height != height || picture.width != width))
+    status = wrong_size(path, picture.height, picture.width, height, width);
   if (status == SL_OK)
     *images = (sl__images){.n = 1, .pixels = picture.pixels};
   else

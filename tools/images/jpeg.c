@@ -46,11 +46,11 @@ static void on_progress(j_common_ptr z) {
   if (((j_decompress_ptr)z)->input_scan_number > 200) fail((job *)z->err, "more than 200 scans");
 }
 
-/* CMYK to RGB: with Adobe's marker the values are stored inverted. */
-static void from_cmyk(const uint8_t *from, uint8_t *to, int64_t width, int inverted) {
+/* CMYK to RGB. The values are stored inverted, as Adobe has it, and PIL assumes in all files. */
+static void from_cmyk(const uint8_t *from, uint8_t *to, int64_t width) {
   for (int64_t x = 0; x < width; x++, from += 4, to += 3)
     for (int c = 0; c < 3; c++) {
-      const unsigned paper = inverted ? from[3] : 255u - from[3], ink = inverted ? 255u - from[c] : from[c];
+      const unsigned paper = from[3], ink = 255u - from[c];
       const unsigned covered = ink * paper + 128;
       to[c] = (uint8_t)(paper - ((covered + (covered >> 8)) >> 8));
     }
@@ -82,7 +82,7 @@ static int run(job *j) {
   while (j->z.output_scanline < j->z.output_height) {
     JSAMPROW row = j->picture->pixels + j->z.output_scanline * row_bytes;
     jpeg_read_scanlines(&j->z, cmyk ? inks : &row, 1);
-    if (cmyk) from_cmyk(inks[0], row, width, j->z.saw_Adobe_marker);
+    if (cmyk) from_cmyk(inks[0], row, width);
   }
   jpeg_finish_decompress(&j->z);
   return 1;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ typedef struct launcher {
   int begun;                  /* the job has written its heartbeat: all ranks have started */
   int missing, warned;        /* ranks not heard from yet; whether a warning has said so */
   double moved;               /* when the start began, or a rank was heard from last */
+  time_t since;               /* when the job was started */
   double lost_at;             /* 0: no rank was lost since the last step */
   char lost[1024];            /* message: what was lost, and how many ranks continue */
   long long from;             /* step that the job continues from */
@@ -105,6 +107,7 @@ static sl_status start(launcher *l) {
   char **words = NULL, **argv = NULL, *hosts = NULL, number[16];
   int n = 0, k = 0;
   sl_status status = SL_OK;
+  l->since = time(NULL);
   /* A job that was lost early may have left a new folder without a configuration. */
   const int new_folder = l->start > 0 && !l->was_there && exists(l, SL__RUNDIR_MARKER);
   const int resumes = l->start > 0 && (l->taken || (new_folder && exists(l, SL__RUNDIR_CONFIG)));
@@ -230,8 +233,12 @@ static void name_late(const launcher *l, char *text, size_t n) {
   glob_t files = {0};
   json_t *stall = NULL, *rank;
   size_t i, at = 0;
-  snprintf(pattern, sizeof pattern, "%.4000s/stall-*.json", l->o->out);
-  if (glob(pattern, 0, NULL, &files) == 0) sl_json_read_regular(files.gl_pathv[files.gl_pathc - 1], &stall);
+  struct stat info;
+  snprintf(pattern, sizeof pattern, "%.4000s/stall-*.json", l->o->out ? l->o->out : "");
+  if (l->o->out && glob(pattern, 0, NULL, &files) == 0) {
+    const char *newest = files.gl_pathv[files.gl_pathc - 1];
+    if (stat(newest, &info) == 0 && info.st_mtime >= l->since) sl_json_read_regular(newest, &stall);
+  }
   globfree(&files);
   json_array_foreach(json_object_get(stall, "late"), i, rank) {
     if (at < n) at += (size_t)snprintf(text + at, n - at, "%s%lld", i ? ", " : "rank ", json_integer_value(rank));
@@ -274,9 +281,12 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
     e.lost = signal > 0 || e.code > 128 || e.code == SL__EXIT_LOST || (ours && e.code == 0);
     if (e.lost && e.code != SL__EXIT_LOST) name_dead(l, said, signal, e.what, sizeof e.what);
   }
-  if (e.lost && unheard(l) > 0) {
+  const int stopped = sl__process_signalled();
+  if (e.lost && stopped && !l->begun && unheard(l) == 0) {
+    e.lost = 0, e.code = 128 + stopped;
+    snprintf(e.what, sizeof e.what, "stopped by signal %d (%s) before training began", stopped, strsignal(stopped));
+  } else if (e.lost && unheard(l) > 0) {
     size_t at = 0;
-    const int stopped = sl__process_signalled();
     if (stopped) {
       e.lost = 0, e.code = 128 + stopped;
       at = (size_t)snprintf(e.what, sizeof e.what, "stopped by signal %d (%s) during the start: ", stopped,
@@ -339,6 +349,10 @@ static sl_status run(launcher *l, int *exit_code) {
       return SL_OK;
     }
     SL_TRY(prepare_restart(l, &e));
+    if (sl__process_signalled()) { /* while no job ran that could have got the signal */
+      fprintf(stderr, "starling: %s; stopped by a signal before the restart\n", e.what);
+      return SL_OK;
+    }
     l->lost_at = at;
   }
 }

@@ -1,6 +1,7 @@
 /* What the ranks of a job do together. */
 #include "tools/ranks/ranks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,7 +246,7 @@ void sl__ranks_forget(const sl__ranks *r, sl_store *store, const sl_graph *model
 
 /* Whether all ranks reach this call soon. If so, all have failed alike. */
 static int all_fail(const sl__ranks *r) {
-  const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank prints first */
+  const double patience = 1 + fmin(0.2 * r->rank, 4), from = sl_seconds(); /* so that one rank prints first */
   MPI_Request request;
   int done = 0;
   if (MPI_Ibarrier(r->last, &request) != MPI_SUCCESS) return 0;

@@ -255,6 +255,7 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
   json_t *idle = NULL, *memory = NULL;
   sl_status status = d ? SL_OK : sl_no_memory("for %zu records", t->n_records);
   SL_TRY_OUT(status);
+  if (first < s->first) first = s->first; /* this rank's ring may have lost parts of earlier steps */
   for (size_t i = 0; i < t->n_records; i++) {
     if (!shows(t, &t->record[i], first)) continue;
     d[n++] = (drawn){&t->record[i], 0};

@@ -155,7 +155,7 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
   const from = Math.min(...shown.map((s) => s[0])), to = Math.max(...shown.map((s) => s[1]));
   const cut = data.totals.some((r) => r.lost > 0) ? ' What came before is no longer in the ring.' : '';
   $('shown').textContent = 'Steps ' + from.toLocaleString('en') + ' to ' + to.toLocaleString('en') + ', ' +
-    sum(ranks.map((r) => r.records.n)).toLocaleString('en') + ' tasks, exchanges and batches, on one clock. Boxes are kernels, the band at a row’s foot is idle time, by cause.' + cut;
+    sum(ranks.map((r) => r.records.n)).toLocaleString('en') + ' tasks and exchanges, on one clock. Boxes are kernels, the band at a row’s foot is idle time, by cause.' + cut;
 }
 
 // --- first picture, and again when the page changes --------------------------------------------------------------------

@@ -88,7 +88,7 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
   if (sum.samples) *score = (sl__score){sum.loss / n, sum.accuracy / n, sum.top5 / n, sum.samples};
 out:
   sl_program_forget_ahead(e->program);
-  sl_loader_destroy(loader);
+  if (!sl_runtime_abandoned()) sl_loader_destroy(loader); /* tasks that go on read its batches */
   return status;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
 #include "runtime/processors/cuda_context.h"
+#include "tools/run/digest.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/prediction.h"
 #include "tools/run/session.h"
@@ -68,8 +69,21 @@ sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
   return j->o->allreduce >= 0 ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
 }
 
+sl_status sl__job_compare(const sl__job *j) {
+  char *text;
+  if (j->ranks.n == 1) return SL_OK;
+  SL_TRY(sl__digest(j->o, &j->facts, &j->data, &text));
+  const sl_status status = sl__ranks_compare(&j->ranks, text);
+  free(text);
+  return status;
+}
+
 /* Rank 0 chooses the plan for all ranks. */
 static sl_status choose_plan(sl__job *j) {
+  if (sl__mesh_sharing(&j->ranks.mesh) > 1)
+    return sl_fail(SL_EINVAL,
+                   "--plan machine predicts ranks that divide samples; with pipe or tensor in --mesh give --leaves and "
+                   "--shards ('starling plan' searches meshes)");
   sl_plan *plan = &j->facts.plan;
   sl_machine machine;
   double gain = 1;
@@ -231,7 +245,7 @@ static void release_programs(sl__job *j) {
   sl_program_destroy(j->program); /* GPUs may still copy from the loader's batches */
   if (j->pinned) sl_block_unpin(j->pinned, j->pinned_bytes);
   j->pinned = NULL;
-  sl_loader_destroy(j->loader);
+  if (!sl_runtime_abandoned()) sl_loader_destroy(j->loader); /* tasks that go on read its batches */
   j->loader = NULL, j->program = NULL;
 }
 
@@ -251,7 +265,7 @@ void sl__job_unbuild(sl__job *j) {
   memset(&j->network, 0, sizeof j->network);
   sl__sync_close(&j->sync);
   sl_store_destroy(j->store);
-  sl_recorder_destroy(j->recorder);
+  if (!sl_runtime_abandoned()) sl_recorder_destroy(j->recorder);
   j->store = NULL, j->recorder = NULL;
   j->step = 0, j->sent = 0;
 }
@@ -260,7 +274,9 @@ sl_status sl__job_build_evaluator(sl__job *j) {
   SL_TRY(sl_store_create(&j->store));
   SL_TRY(make_evaluator(j));
   sl__watch_programs(&j->evaluator.program, 1);
-  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, &j->facts.data, 0));
+  const sl_status status = sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, &j->facts.data, 0);
+  SL_TRY(sl__ranks_agree(&j->ranks, status));
+  SL_TRY(sl__ranks_broadcast(&j->ranks, j->store)); /* another host may have another version of the file */
   j->evaluator.step = j->facts.step;
   return SL_OK;
 }

@@ -62,6 +62,9 @@ sl_status sl__job_plan(sl__job *job);
 /* Opens the data of --data, or else the default image set; with `made_up`, generates noise instead. For a named model
  * this sets image size and classes, or length and vocabulary. */
 sl_status sl__job_data(sl__job *job, int made_up);
+/* Compares program, options, plan and data of all ranks: ranks that differ would wait for one another, or compute
+ * different things. Collective. SL_EPLAN names what differs. */
+sl_status sl__job_compare(const sl__job *job);
 /* Makes store, network and programs of training steps for this rank's current leaves. */
 sl_status sl__job_build(sl__job *job);
 /* Undoes sl__job_build, sl__job_load and all steps. */

@@ -36,7 +36,8 @@ static sl_status measure(sl__job *j, sl_precision precision, const sl_plan *in_f
   }
   *seconds = sl_median(step, n);
 out:
-  sl__job_unbuild(j);
+  /* Destroying programs is collective. After one rank's failure the others would wait for ever. */
+  if (status == SL_OK || j->ranks.n <= 1) sl__job_unbuild(j);
   return status;
 }
 

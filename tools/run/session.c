@@ -1,6 +1,7 @@
 /* Starts the machine as the options say, and describes the process. */
 #include "tools/run/session.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +43,9 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.kernels = o->kernels;
   options.calibrate = o->calibrate;
   options.machine = o->machine;
-  options.keep_mpi = 1;                    /* main calls MPI_Finalize */
-  options.patience = o->stall_timeout / 6; /* six times longer on a busy machine; NaN: a command without the option */
+  options.keep_mpi = 1; /* main calls MPI_Finalize */
+  /* Six times longer on a busy machine. NaN: a command without the option. */
+  options.patience = o->stall_timeout == 0 ? INFINITY : o->stall_timeout / 6;
   sl__workers workers;
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;

@@ -28,9 +28,9 @@ SETTING(TEXT, image, "image", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NO
         {0, "size of synthetic images (default: the model's)"})
 SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NONE, "N", NULL, 1, 1e6,
         {0, "classes of synthetic images (default: the model's)"})
-SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE, RUN, "N", NULL, 1, 1e6,
+SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE | SL__EVAL, RUN, "N", NULL, 1, 1e6,
         {0, "tokens in a window of a language model (default: the model's)"},
-        {SL__GENERATE, "by default that of the training"})
+        {SL__GENERATE | SL__EVAL, "by default that of the training"})
 
 SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH | SL__SIMULATE, RUN, "N", NULL, 1, ANY,
         {SL__TRAIN, "stop after N steps"}, {SL__SIMULATE, "simulate N steps (default 5)"},
@@ -328,7 +328,7 @@ SETTING(TEXT, size, "size", SL__IMPORT | BUILDS | SL__CONVERT, RUN, "KEY=VALUE,.
         {SL__IMPORT, "HxW: resize images to this height and width, and ignore their proportions"})
 SETTING(INTEGER, resize, "resize", SL__IMPORT | SL__PREDICT, NONE, "N", NULL, 1, 65536,
         {0, "resize images so that the shorter side has N pixels"},
-        {SL__PREDICT, "only images whose size is not the model's; then cut out their middle"})
+        {SL__PREDICT, "then cut the model's size out of the middle"})
 SETTING(INTEGER, crop, "crop", SL__IMPORT, NONE, "N", NULL, 1, 65536, {0, "then cut NxN pixels out of the middle"})
 SETTING(FLAG, grey, "grey", SL__IMPORT, NONE, NULL, NULL, 0, 0, {0, "make grey images of one channel"})
 SETTING(REAL, test_fraction, "test-fraction", SL__IMPORT, NONE, "F", NULL, 0, 0.9,

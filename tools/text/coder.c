@@ -85,6 +85,8 @@ int32_t sl__coder_first(const sl__coder *c) {
   return end >= 0 ? end : c->tokenizer && c->vocabulary == BYTES ? '\n' : 0;
 }
 
+/* As tokenize puts it between texts. */
 int32_t sl__coder_end(const sl__coder *c) {
-  return c->tokenizer ? sl_tokenizer_special(c->tokenizer, SL_SPECIAL_END) : -1;
+  const int32_t end = c->tokenizer ? sl_tokenizer_special(c->tokenizer, SL_SPECIAL_END) : -1;
+  return end < 0 && c->tokenizer ? sl_tokenizer_special(c->tokenizer, SL_SPECIAL_SEP) : end;
 }

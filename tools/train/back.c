@@ -3,6 +3,8 @@
  * give the same results, because one plan gives one result. A cause that recurs after going back to the same checkpoint
  * ends the run. */
 #include "runtime/base/log.h"
+#include "runtime/machine/transfers.h"
+#include "runtime/trace/recorder.h"
 #include "tools/train/trainer.h"
 
 enum { FAULTS = 1, LEAPS = 4 }; /* how often a run goes back to one checkpoint */
@@ -21,7 +23,12 @@ static sl_status restore(sl__trainer *r, int64_t most) {
   sl__checkpoints_destroy(r->checkpoints);
   r->checkpoints = NULL;
   SL_TRY(sl__trainer_open_checkpoints(r)); /* sets newer checkpoints aside */
-  SL_TRY(sl_loader_rewind(r->job.loader, r->job.step * r->job.facts.plan.batch));
+  if (r->job.ranks.compression.kind != SL_COMPRESSION_NONE)
+    SL_TRY(sl__job_rebuild(&r->job)); /* drops what was not sent of the gradients after the checkpoint */
+  else
+    SL_TRY(sl_loader_rewind(r->job.loader, r->job.step * r->job.facts.plan.batch));
+  if (r->job.recorder) sl_recorder_clear(r->job.recorder); /* its steps run again, with the same numbers */
+  sl_transfers_clear();
   r->reached = 0;
   sl__trainer_begin_times(r);
   return r->model_lost ? sl__trainer_replace_lost(r) : SL_OK;

@@ -56,7 +56,8 @@ void sl__trainer_take_normalisation(sl__trainer *r) {
   r->init = NULL;
 }
 
-/* If the ranks share the parameters in memory, one rank reads them and the others wait for it. */
+/* If the ranks share the parameters in memory, one rank reads them and the others wait for it. Otherwise each rank
+ * reads its own, and what all ranks have becomes rank 0's: the files of several hosts may differ. */
 sl_status sl__trainer_take_init(sl__trainer *r) {
   if (!r->init) return SL_OK;
   const int common = sl_store_has_common(r->job.store);
@@ -66,7 +67,6 @@ sl_status sl__trainer_take_init(sl__trainer *r) {
                             r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
-  if (!common) return status;
   SL_TRY(sl__ranks_agree(&r->job.ranks, status));
   return sl__ranks_broadcast(&r->job.ranks, r->job.store);
 }

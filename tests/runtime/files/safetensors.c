@@ -133,7 +133,7 @@ static void malformed_headers_are_named(void **state) {
       {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, SL_EFORMAT, "tensor a has no shape"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, SL_EFORMAT, "tensor a has no data_offsets"},
       {"{\"a\":" T("F33", "[1]", "[0,4]") "}", 4, SL_EFORMAT, "tensor a has the unknown dtype F33"},
-      {"{\"a\":" T("BOOL", "[1]", "[0,1]") "}", 1, SL_EUNSUPPORTED, "tensor a has dtype BOOL"},
+      {"{\"a\":" T("I8", "[1]", "[0,1]") "}", 1, SL_EUNSUPPORTED, "tensor a has dtype I8"},
       {"{\"a\":" T("F32", "[1,1,1,1,1,1,1]", "[0,4]") "}", 4, SL_EUNSUPPORTED, "tensor a has 7 dimensions"},
       {"{\"a\":" T("F32", "[-1]", "[0,4]") "}", 4, SL_EFORMAT, "dimension 0 of tensor a"},
       {"{\"a\":" T("F32", "[1,1.0]", "[0,4]") "}", 4, SL_EFORMAT, "dimension 1 of tensor a"},
