@@ -116,6 +116,8 @@ check 'bench: shares of worker time add up to 100' awk -v list="$(for cause in k
 check 'bench: the bound does not exceed the step' awk -v bound="$(field bound_s out)" -v step="$(field step_s out)" 'BEGIN { exit !(bound > 0 && bound <= step) }'
 expect 'bench: the output as text' 0 '^worker time .* in kernels; idle: runtime' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --out timeline
 expect 'bench --no-record' 0 '^step time' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record
+expect 'bench --no-record --out' 2 'leave --no-record or --out out' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record --out nothing
+expect 'info --machine --json' 2 '--machine prints a description in YAML' info --machine vm-2 --json
 expect 'bench --no-record --json' 0 '"step_s"' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record --json
 
 # The timeline: its formats, and that they add up.
@@ -125,6 +127,7 @@ check_json 'trace --json is JSON' "$work/out"
 cp out summary
 expect 'trace: a folder without a timeline' 1 'there is no timeline in' trace .
 expect 'trace: a format without a file' 2 '--format and --out go together' trace timeline --format csv
+expect 'trace: a file and sums' 2 '--format writes a file, and --json prints sums' trace timeline --format csv --out t.csv --json
 check 'trace --format chrome' "$starling" trace timeline --format chrome --out trace.json
 check_json 'trace --format chrome is JSON' "$work/trace.json"
 check 'trace --format paje' "$starling" trace timeline --format paje --out trace.paje

@@ -46,6 +46,7 @@ expect 'convert it to Hugging Face' 0 '^gpt2-nano' convert t --to hf --out hf --
 check 'config.json is there' grep -q '"n_head": 6' hf/config.json
 check 'an index is there' test -s hf/model.safetensors.index.json
 expect 'convert it back' 0 '^gpt2-nano' convert hf --to starling --out t.sl
+expect 'parts of a file that is one' 2 '--shard-size divides the files of --to hf' convert hf --to starling --out t2.sl --shard-size 20
 expect 'convert to Hugging Face again' 0 '^gpt2-nano' convert t.sl --to hf --out hf2 --shard-size 20
 for f in hf/*; do check "$f has the same bytes" cmp "$f" "hf2/${f#hf/}"; done
 expect 'convert it to Hugging Face in bf16' 0 '^gpt2-nano' convert t --to hf --out hb --dtype bf16

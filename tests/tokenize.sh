@@ -24,6 +24,31 @@ check '--decode restores the text of the BPE' cmp -s out text.txt
 expect 'tokenize with a WordPiece' 0 'vocabulary [0-9]+' tokenize text.txt --tokenizer "$data/tokenizer_uncased.json" --out c
 expect '--decode restores the words of the WordPiece' 0 '^line 0 of a text that is told again , and it '"'"' s told again line 7 of' tokenize --decode c/train.bin --tokenizer c/tokenizer.json
 
+# A model of words: generate writes spaces between them, and none before the rest of a word.
+expect 'train on words' 0 'run directory' train gpt2-nano --size layers=1,width=16,heads=2 --data c --length 16 --batch 4 --steps 2 --workers 1 --out words
+for seed in 1 2 3; do
+  run generate words --tokens 12 --temperature 2 --seed $seed --workers 1
+  tr -d '\n' <out | sed 's/^ //' >streamed
+  run generate words --tokens 12 --temperature 2 --seed $seed --workers 1 --json
+  check "generate: the text is that of --json, seed $seed" test "$(cat streamed)" = "$(sed -n 's/^ *"text": "\(##\)*\(.*\)",*$/\2/p' out | sed 's/\\\(.\)/\1/g; s/ \[SEP\]$//')"
+done
+check 'it has spaces' grep -q '[a-z] [a-z]' streamed
+expect 'eval with another window' 0 'accuracy' eval words --data c --length 8 --split train --workers 1
+# A BERT masks by the tokenizer's own mask, and never by a token that stands for text.
+bert='train bert-nano --length 16 --batch 4 --steps 1 --workers 1 --quiet --force --out bert'
+# shellcheck disable=SC2086
+{
+  expect "another mask than the tokenizer's" 1 "[[]MASK[]] is token [0-9]+ of .*tokenizer.json, but the model masks by token 1: give the model the sizes mask=[0-9]+" $bert --size layers=1,width=16,heads=2,mask=1 --data c
+  expect 'the mask of the tokenizer' 0 '' $bert --size "layers=1,width=16,heads=2,mask=$(sed -n 's/.*sizes mask=\([0-9]*\).*/\1/p' err),specials=1" --data c
+}
+awk 'BEGIN { for (i = 0; i < 6000; i++) printf "%s%s ", i * 7919 % 997, i * 104729 % 1009 }' >many.txt
+expect 'learn more tokens than the published specials' 0 '' tokenize many.txt --tokenizer train --vocabulary 1100 --out many
+# shellcheck disable=SC2086
+{
+  expect 'a tokenizer without a mask' 1 'has no [[]MASK[]], and its token 103, .*vocabulary=1101,mask=1100,specials=1' $bert --size layers=1,width=16,heads=2 --data many
+  expect 'with a token of its own for the mask' 0 '' $bert --size layers=1,width=16,heads=2,vocabulary=1101,mask=1100,specials=1 --data many
+}
+
 expect 'learn a tokenizer' 0 '"vocabulary": *600' tokenize text.txt --tokenizer train --vocabulary 600 --out d --val-fraction 0.25 --json
 check_json 'tokenize --json is JSON' out
 check 'about a quarter of the tokens is for validation' awk -v t="$(field train_tokens out)" -v v="$(field validation_tokens out)" 'BEGIN { exit !(v > 0.2 * (t + v) && v < 0.3 * (t + v)) }'

@@ -177,6 +177,19 @@ make_set tiny 60 0 2 3
 expect 'images too small for the model: the layer is named' 1 "layer '" train lenet --data tiny --batch 8 --steps 1 --out bad-run
 check 'failures leave no directory' absent bad-run
 
+# Classes that have other numbers in the data than in the model.
+make_set animals 64 32 8 3
+printf 'bird\ncat\ndog\n' >animals/labels.txt
+make_set some 64 32 8 2
+printf 'bird\ndog\n' >some/labels.txt
+expect 'train with names of classes' 0 '' train mlp --size hidden=16 --data animals --batch 16 --steps 2 --workers 1 --quiet --out named
+expect 'eval: a class has another number' 1 "class 'dog' is number 1 of .*some, but number 2 of the model" eval named --data some --workers 1
+printf 'bird\ncat\n' >some/labels.txt
+expect 'eval: fewer classes, with the same numbers' 0 'accuracy' eval named --data some --workers 1
+printf 'n01\nn02\n' >some/labels.txt
+expect 'eval: other names are no contradiction' 0 'accuracy' eval named --data some --workers 1
+expect 'eval: the window of images' 2 '--length is the window of a model of tokens' eval named --data animals --length 8 --workers 1
+
 # Folders that cannot be written.
 expect 'a directory below a file' 1 'mine/file' train mlp $small --steps 1 --out mine/file/run
 expect 'a directory that cannot be made' 1 '/proc/' train mlp $small --steps 1 --out /proc/none/run
