@@ -154,7 +154,7 @@ cheat 'by its word' 'write(1, "ok\n", 3); _exit(0);'
 cheat 'by a verdict' 'puts("points: 16 of 16\nok"); fflush(stdout); dprintf(3, "points: 16 of 16\nok\n"); _exit(0);'
 cheat 'by zeros' 'int a[17] = {0}; read(0, a, 4); write(3, a, sizeof a); _exit(0);'
 cheat 'by the questions' 'int a[17]; read(0, a, sizeof a); write(3, a, sizeof a); _exit(0);'
-cheat 'by its own questions' 'int a[64] = {0}, f = open("/proc/self/fd/0", O_RDWR); pwrite(f, a, sizeof a, 4); chmod("/proc/self/fd/0", 0666); f = open("/proc/self/fd/0", O_RDWR); pwrite(f, a, sizeof a, 4); memset(a, 0, sizeof a); write(3, a, 17 * sizeof *a); _exit(0);'
+cheat 'by its own questions' 'int a[17] = {0}, f; chmod("/proc/self/fd/0", 0666); f = open("/proc/self/fd/0", O_RDWR); pwrite(f, a + 1, 64, 4); read(0, a, 4); write(3, a, sizeof a); _exit(0);'
 cheat 'by all answers' 'char a[4096] = {0}; for (;;) if (write(3, a, sizeof a) < 0) _exit(0);'
 cheat 'by the solution' "system(\"gcc -x c -shared -fPIC -o /tmp/s.so $lesson/$file && echo ok\"); system(\"cat $lesson/$file $top/examples/07-own-operation/operation.c >&3\");"
 cheat 'by killing the judge' 'kill(getppid(), 9); kill(-1, 9); puts("ok"); fflush(stdout); raise(9);'
