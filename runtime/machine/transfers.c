@@ -25,7 +25,7 @@ uint64_t sl_transfers_bytes(void) {
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-enum { MOST = 1 << 16 };
+enum { MOST = SL_TRANSFERS_KEPT };
 static sl_copy_record ring[MOST]; /* pages are allocated when first used */
 static _Atomic uint64_t added;
 static _Atomic int64_t step; /* 0: nothing is recorded */

@@ -26,7 +26,9 @@ typedef struct sl_copy_record {
   int32_t from, to; /* memory nodes */
 } sl_copy_record;
 
-/* Records copies from now on, with this step's number; 0: stops recording. Keeps the latest 65536. Any thread. */
+enum { SL_TRANSFERS_KEPT = 1 << 16 };
+/* Records copies from now on, with this step's number; 0: stops recording. Keeps the latest SL_TRANSFERS_KEPT. Any
+ * thread. */
 void sl_transfers_record(int64_t step);
 /* Drops the records so far. Call this and the next function between steps. */
 void sl_transfers_clear(void);

@@ -83,10 +83,9 @@ sl_status sl_bpe_trainer_add(sl_bpe_trainer *r, const char *text, size_t bytes) 
 }
 
 size_t sl_bpe_trainer_cut(const char *text, size_t bytes) {
-  for (size_t at = bytes; at-- > 1;)
-    if ((text[at] == ' ' || text[at] == '\n') && (unsigned char)text[at - 1] > 32 && (unsigned char)text[at - 1] < 127)
-      return at;
-  return 0;
+  static const int both[] = {1, 1};
+  static const unsigned char none[256];
+  return sl__cut_before_space(text, bytes, both, none);
 }
 
 /* ---- the heap: most frequent first, then the smaller pair ------------------------------------------------------- */

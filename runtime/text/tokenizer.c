@@ -119,17 +119,26 @@ sl_status sl_tokenizer_encode(sl_tokenizer *t, const char *text, size_t bytes, i
   return SL_OK;
 }
 
+static int is_visible(const char *text, size_t n) { /* the last character */
+  int32_t c;
+  const size_t at = last_character(text, n);
+  return sl__character(text + at, n - at, &c) == n - at && c > 0 && !sl__white(c);
+}
+
+size_t sl__cut_before_space(const char *text, size_t bytes, const int *kinds, const unsigned char *not_after) {
+  for (size_t at = bytes; at-- > 1;) {
+    const unsigned char last = (unsigned char)text[at - 1];
+    if (!((text[at] == ' ' && kinds[0]) || (text[at] == '\n' && kinds[1])) || not_after[last]) continue;
+    if (last < 128 ? last > 32 && last < 127 : is_visible(text, at)) return at;
+  }
+  return 0;
+}
+
 /* Text may be cut before white space that follows a visible character, because a word ends there. Exception: an added
  * token that includes the white space after it. */
 size_t sl_tokenizer_cut(const sl_tokenizer *t, const char *text, size_t bytes) {
   if (t->kind->cut_anywhere) return bytes > 1 ? bytes - 1 : 0;
-  for (size_t at = bytes; at-- > 1;) {
-    const unsigned char before = (unsigned char)text[at - 1];
-    if (((text[at] == ' ' && t->cut_before[0]) || (text[at] == '\n' && t->cut_before[1])) && before > 32 &&
-        before < 127 && !t->added_last[before])
-      return at;
-  }
-  return 0;
+  return sl__cut_before_space(text, bytes, t->cut_before, t->added_last);
 }
 
 /* ---- decoding --------------------------------------------------------------------------------------------------- */

@@ -88,6 +88,9 @@ sl_status sl__tokenizer_new(const sl__tokenizer_kind *kind, sl_tokenizer **token
 sl_status sl__tokenizer_add(sl_tokenizer *t, int32_t id, const char *text, sl__added flags);
 sl_status sl__tokenizer_finish(sl_tokenizer *t);
 
+/* The last place where a text may be cut: before a space (kinds[0]) or a newline (kinds[1]) that follows a visible
+ * character whose last byte is not one of not_after[256]. 0: there is none. */
+size_t sl__cut_before_space(const char *text, size_t bytes, const int *kinds, const unsigned char *not_after);
 sl_status sl__ids_add(sl__ids *ids, int32_t id);
 /* Appends the tokens of a word: the remembered ones, or those from kind->word. */
 sl_status sl__word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);

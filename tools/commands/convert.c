@@ -13,17 +13,18 @@
 #include "tools/files/published.h"
 #include "tools/run/session.h"
 
-/* The folder must be empty: leftovers of an older model would be taken for parts of the new one. */
+/* The folder must be empty: leftovers of an older model would be taken for parts of the new one. Hidden files do not
+ * count: a killed process may have left some. */
 static sl_status check_output(const char *path) {
   struct stat info;
   if (stat(path, &info) != 0) return SL_OK;
   if (!S_ISDIR(info.st_mode)) return sl_fail(SL_EEXIST, "%s exists already: remove it, or choose another --out", path);
   DIR *folder = sl_folder_open(path);
   int entries = 0, error = folder ? 0 : errno;
-  while (folder && sl_folder_next(folder, path, &error)) entries++;
+  for (struct dirent *d; folder && (d = sl_folder_next(folder, path, &error));) entries += d->d_name[0] != '.';
   if (folder) closedir(folder);
   if (error) return sl_fail(SL_EIO, "cannot read the folder %s: %s", path, strerror(error));
-  return entries > 2 ? sl_fail(SL_EEXIST, "the folder %s is not empty: choose another --out", path) : SL_OK;
+  return entries > 0 ? sl_fail(SL_EEXIST, "the folder %s is not empty: choose another --out", path) : SL_OK;
 }
 
 /* After a failure: removes the files in a folder that was empty before, and the folder if it was not there. */

@@ -356,6 +356,7 @@ static sl_status write_pictures(job *j, part *p, const char *out, const char *na
   if (p->paths.n == 0) return SL_OK;
   if (asprintf(&path, "%s/%s-images-idx%d-ubyte", out, name, j->channels == 1 ? 3 : 4) < 0)
     return sl_no_memory("for a path");
+  sl_file_tidy(path); /* of an import that was killed: as large as the set */
   SL_TRY_OUT(sl_file_create(path, &file));
   SL_TRY_OUT(write_images(j, p, file));
   if (p->written == 0)

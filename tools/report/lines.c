@@ -44,7 +44,8 @@ static sl_status add(sl__report_run *r, const sl__sums *s) {
   }
   for (int i = 0; i < t->n_transfers; i++) {
     const sl_timeline_transfer *x = &t->transfer[i];
-    if (x->step >= s->first && x->node >= 0 && of[x->node] >= 0) r->line[of[x->node]].moved += (double)x->bytes;
+    if (x->step >= s->first_copy && x->node >= 0 && of[x->node] >= 0)
+      r->line[of[x->node]].moved += (double)x->bytes * s->copied;
   }
   free(of);
   return SL_OK;

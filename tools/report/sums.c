@@ -1,10 +1,12 @@
 /* The main figures of a rank's timeline. */
 #include "tools/report/sums.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/transfers.h"
 #include "tasks/schedule/print.h"
 
 static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, sl__sums *s) {
@@ -17,16 +19,31 @@ static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, 
   return status;
 }
 
+static void scale(const sl__sums *s, int64_t *sum) { *sum = llround((double)*sum * s->copied); }
+
+/* Once the ring of copies is full, the oldest step in it may have lost some. */
+static void find_first_copy(const sl_timeline *t, sl__sums *s, int64_t last) {
+  s->first_copy = s->first, s->copied = 1;
+  if (t->n_transfers < SL_TRANSFERS_KEPT) return;
+  int64_t oldest = INT64_MAX;
+  for (int i = 0; i < t->n_transfers; i++)
+    if (t->transfer[i].step < oldest) oldest = t->transfer[i].step;
+  if (oldest < s->first) return;
+  s->first_copy = oldest < last ? oldest + 1 : last;
+  s->copied = (double)(last - s->first + 1) / (double)(last - s->first_copy + 1);
+}
+
 static void add_links(const sl_timeline *t, sl__sums *s) {
   for (int i = 0; i < t->n_transfers; i++) {
     const sl_timeline_transfer *x = &t->transfer[i];
     int k = 0;
-    if (x->step < s->first) continue;
+    if (x->step < s->first_copy) continue;
     while (k < s->n_links && (s->link[k].from != x->from || s->link[k].to != x->to)) k++;
     if (k == SL__LINKS) continue;
     if (k == s->n_links) s->link[s->n_links++] = (sl__link){.from = x->from, .to = x->to};
     s->link[k].copies++, s->link[k].bytes += x->bytes;
   }
+  for (int k = 0; k < s->n_links; k++) scale(s, &s->link[k].copies), scale(s, &s->link[k].bytes);
 }
 
 static int by_bytes(const void *a, const void *b) {
@@ -40,12 +57,13 @@ static void add_moved(const sl_timeline *t, sl__sums *s) {
     const sl_timeline_transfer *x = &t->transfer[i];
     const char *operation = x->node < 0 ? "" : t->node[x->node].operation;
     int k = 0;
-    if (x->step < s->first) continue;
+    if (x->step < s->first_copy) continue;
     while (k < s->n_moved && strcmp(s->moved[k].operation, operation) != 0) k++;
     if (k == SL__MOVED) k--;
     if (k == s->n_moved) s->moved[s->n_moved++] = (sl__moved){.operation = operation};
     s->moved[k].copies++, s->moved[k].bytes += x->bytes;
   }
+  for (int k = 0; k < s->n_moved; k++) scale(s, &s->moved[k].copies), scale(s, &s->moved[k].bytes);
   qsort(s->moved, (size_t)s->n_moved, sizeof *s->moved, by_bytes);
 }
 
@@ -100,6 +118,7 @@ sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
     s->tasks += r->kind == SL_RECORD_TASK;
     s->exchanges += r->kind == SL_RECORD_EXCHANGE;
   }
+  find_first_copy(t, s, last);
   add_links(t, s);
   add_moved(t, s);
   s->steps = t->n_records ? last - s->first + 1 : 0;

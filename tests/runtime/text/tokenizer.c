@@ -155,17 +155,38 @@ static void every_byte_comes_back(void **state) {
   }
 }
 
+/* A text of characters beyond ASCII: ideographs, their punctuation and space, and accents that stand alone. */
+static void fill_wide(char *text, size_t n) {
+  static const char *const piece[] = {"\xe5\xad\x97",   "\xe5\xa5\xbd", "\xe3\x80\x82",
+                                      "\xe3\x80\x80",   "\xc3\xa9",     "\xcc\x81",
+                                      "\xe3\x80\x82\n", "\n",           " ",
+                                      "\xc2\xa0"};
+  unsigned random = 1;
+  size_t at = 0;
+  while (at + 4 < n) {
+    random = random * 1103515245u + 12345u;
+    const char *p = piece[(random >> 16) % (sizeof piece / sizeof *piece)];
+    memcpy(text + at, p, strlen(p));
+    at += strlen(p);
+  }
+  memset(text + at, 'x', n - at);
+}
+
 /* Parts that are cut at allowed places give the tokens of the whole. */
 static void cuts_change_nothing(void **state) {
   enum { N = 20000, PART = 61 };
   static char text[N];
   (void)state;
-  for (int k = 0; k < 3; k++) {
+  for (int i = 0; i < 6; i++) {
+    const int k = i % 3;
     sl_tokenizer *t;
     int32_t *whole, *part;
     size_t n, m, done = 0, at = 0, cuts = 0;
     assert_ok(sl_tokenizer_open(data_path(recorded[k]), &t));
-    fill(text, N, 2);
+    if (i < 3)
+      fill(text, N, 2);
+    else
+      fill_wide(text, N);
     assert_ok(sl_tokenizer_encode(t, text, N, &whole, &n));
     while (at < N) {
       size_t bytes = PART;
