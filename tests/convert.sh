@@ -40,6 +40,20 @@ expect '--new-head without --init is refused' 2 'new-head needs --init' train re
 # shellcheck disable=SC2086
 expect 'Starling'"'"'s own file' 0 'begins with .*r/model.safetensors' train resnet8 --init r/model.safetensors --out h $small
 
+# A vision transformer without config.json: the size of its images follows from its positions, with a class token and
+# with that of DeiT, too.
+make_set eyes 40 0 16 3
+for distilled in 0 1; do
+  stem=$([ $distilled = 1 ] && echo ',stem=0,distilled=1')
+  expect "train a vision transformer, distilled=$distilled" 0 'run directory' train vit-b16 --size "layers=1,width=16,heads=2,hidden=32,patch=4$stem" --data eyes --batch 8 --steps 1 --workers 1 --out "eyes$distilled"
+  expect 'convert it' 0 '^vit' convert "eyes$distilled" --to hf --out "hv$distilled"
+  rm "hv$distilled"/*.json
+  expect 'without config.json' 0 '^vit' convert "hv$distilled" --to starling --size heads=2 --out "back$distilled.sl"
+  expect 'convert it again' 0 '^vit' convert "back$distilled.sl" --to hf --out "hw$distilled"
+  check 'the same weights' cmp "hv$distilled/model.safetensors" "hw$distilled/model.safetensors"
+  check 'and images of 16 x 16' grep -q '"image_size": 16' "hw$distilled/config.json"
+done
+
 # A language model: written in several files with an index.
 expect 'train a language model' 0 'run directory' train gpt2-nano --data text.txt --length 16 --batch 2 --steps 2 --out t --workers 1
 expect 'convert it to Hugging Face' 0 '^gpt2-nano' convert t --to hf --out hf --shard-size 20

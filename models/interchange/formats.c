@@ -164,7 +164,7 @@ static const sl__rule deit_rules[] = {
 };
 static const sl__key vit_keys[] = {
     {"patch_size", "patch", "16", SL__DIM, "embeddings.patch_embeddings.projection.weight", .dim = 2},
-    {"image_size", SL__IMAGE, .standard = "224"},
+    {"image_size", SL__IMAGE, "224", SL__SIDE, "embeddings.position_embeddings", .dim = 1},
     {"num_channels", SL__CHANNELS, "3", SL__DIM, "embeddings.patch_embeddings.projection.weight", .dim = 1},
     {"hidden_size", "width", "768", SL__DIM, "embeddings.cls_token", .dim = 2},
     {"qkv_bias", "unbiased", "true", SL__LACKS, "encoder.layer.#.attention.attention.query.bias", .words = yes_no},

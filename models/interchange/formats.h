@@ -33,7 +33,7 @@ typedef enum sl__how {
   SL__EXISTS, /* 1: such a tensor exists */
   SL__LACKS,  /* 1: no such tensor exists */
   SL__IS,     /* 1: a dimension has length `is` */
-  SL__SIDE    /* side of a square image: the root of (a dimension - 1), times the size `patch` */
+  SL__SIDE    /* side of a square image: the root of (a dimension - 1, or - 2), times the size `patch` */
 } sl__how;
 
 /* A size: its key in config.json, and how to find it in the tensors. */

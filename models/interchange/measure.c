@@ -20,10 +20,13 @@ static void put(const sl_format *f, const sl__key *k, int64_t number, int64_t va
   }
 }
 
-static int64_t side_of(const sl_config *c, int64_t tokens) {
+static int64_t side_of(const sl_config *c, int64_t positions) {
   const sl_size *patch = sl_size_find(c->format->family->sizes, "patch");
-  const int64_t side = (int64_t)sqrt((double)tokens + 0.5);
-  return side * side == tokens ? side * *(const int64_t *)((const char *)c->sizes + patch->offset) : 0;
+  for (int64_t tokens = positions - 1; tokens >= positions - 2; tokens--) { /* one for the class, or two (DeiT) */
+    const int64_t side = (int64_t)sqrt((double)tokens + 0.5);
+    if (side > 0 && side * side == tokens) return side * *(const int64_t *)((const char *)c->sizes + patch->offset);
+  }
+  return 0;
 }
 
 /* Refuses ResNeXt, which divides the channels of its 3x3 convolutions into groups. */
@@ -59,7 +62,7 @@ sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *
       put(f, k, number[0],
           k->how == SL__EXISTS  ? 1
           : k->how == SL__IS    ? length == k->is
-          : k->how == SL__SIDE  ? side_of(c, length - 1)
+          : k->how == SL__SIDE  ? side_of(c, length)
           : k->how == SL__COUNT ? (number[1] >= 0 ? number[1] : number[0]) + 1
                                 : length,
           c);
