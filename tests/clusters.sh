@@ -24,7 +24,7 @@ job() { # script, exit code of the launcher, exit code in the heartbeat ("": non
   : >seen
   code=0
   env PATH="$work/bin:$PATH" STARLING=starling MPIEXEC=mpiexec.mpich CODE="$2" SAID="$3" MAX_RESTARTS=3 SLURM_JOB_ID=17 SLURM_CPUS_PER_TASK=2 SLURM_JOB_NAME=job \
-    SLURM_RESTART_COUNT="${4:-0}" RESTARTS="${4:-0}" PBS_JOBID=17.here PBS_O_WORKDIR="$work" PBS_NODEFILE="$work/nodes" sh "$scripts/$1" >out 2>err </dev/null || code=$?
+    SLURM_RESTART_COUNT="${4:-0}" RESTARTS="${4:-0}" PBS_JOBID=17.here PBS_O_WORKDIR="$work" PBS_NODEFILE="$work/nodes" SCRIPT="$scripts/pbs.sh" sh "$scripts/$1" >out 2>err </dev/null || code=$?
 }
 requeued() { [ $code = 0 ] && [ "$(grep -c '^requeued' seen)" = 1 ]; }
 ended() { [ $code = "$1" ] && ! grep -q '^requeued' seen; } # exit code

@@ -190,6 +190,10 @@ printf 'n01\nn02\n' >some/labels.txt
 expect 'eval: other names are no contradiction' 0 'accuracy' eval named --data some --workers 1
 expect 'eval: the window of images' 2 '--length is the window of a model of tokens' eval named --data animals --length 8 --workers 1
 
+# Constants with which Adam would divide by zero.
+expect '--beta1 1' 2 'beta1' train mlp --data animals --optimizer adamw --beta1 1 --steps 1 --out bad-run
+expect '--eps 0' 2 'eps' train mlp --data animals --optimizer adamw --eps 0 --steps 1 --out bad-run
+
 # Folders that cannot be written.
 expect 'a directory below a file' 1 'mine/file' train mlp $small --steps 1 --out mine/file/run
 expect 'a directory that cannot be made' 1 '/proc/' train mlp $small --steps 1 --out /proc/none/run

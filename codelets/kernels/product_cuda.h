@@ -369,8 +369,8 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
                                  sl_cuda_adding adding) {
   if (M == 0 || N == 0) return SL_OK;
   if ((N + 63) / 64 > 65535)
-    return sl_fail(SL_ETASK, "%s on a GPU: %lld columns are more than a grid has; use more shards", operation,
-                   (long long)N);
+    return sl_fail(SL_ETASK, "%s on a GPU: %lld columns are more than a grid has; CPU workers can compute it",
+                   operation, (long long)N);
   const size_t bytes = sl_cuda_product_bytes(M, N, pieces.count, adding == SL_CUDA_ADD_AFTER);
   SL_TRY(sl_cuda_scratch(cuda, scratch + bytes, operation));
   float *memory = (float *)((char *)cuda->scratch + scratch);

@@ -74,6 +74,7 @@ const sl_operation sl_op_accuracy = {
     .scratch = scratch,
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(accuracy),
+    .cpu_bf16 = SL_KERNELS_BF16(accuracy),
     .cuda = SL_CUDA_KERNEL(accuracy),
 };
 

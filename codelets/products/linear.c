@@ -584,8 +584,15 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   weights_gradient(graph, node, dy, need, din, &sl_op_linear_dx, &sl_op_linear_dw);
 }
 
+static const sl_operation *after_folds(void *attr) {
+  sl_linear_attr *a = attr;
+  if (a->activation != SL_ACTIVATION_RELU) return NULL;
+  a->activation = SL_ACTIVATION_NONE;
+  return &sl_op_relu;
+}
+
 /* Folds divide weight and bias by rows, or they divide the weight by columns and give the bias to one fold. */
-static const sl_folding folding = {.rows = 2 | 4, .columns = 2, .once = 4};
+static const sl_folding folding = {.rows = 2 | 4, .columns = 2, .once = 4, .after = after_folds};
 
 const sl_operation sl_op_linear = {
     .name = "linear",

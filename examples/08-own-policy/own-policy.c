@@ -5,7 +5,9 @@
  * occupies its worker until the clock reaches the task's end. While the clock moves and tasks become ready, a gate is
  * shut and workers get no tasks; then it opens, and each idle worker asks the policy. Afterwards it runs training steps
  * of a network. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include <pthread.h>
+#include <sched.h>
 #include <starpu.h>
 #include <starpu_scheduler.h>
 #include <stdio.h>
@@ -163,7 +165,9 @@ static int play_all(void) {
   struct starpu_conf conf;
   gated.pop_task = pop;
   starpu_conf_init(&conf);
-  conf.ncpus = sysconf(_SC_NPROCESSORS_ONLN) < WORKERS ? 1 : WORKERS;
+  cpu_set_t allowed;
+  const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  conf.ncpus = cores < WORKERS ? 1 : WORKERS;
   conf.ncuda = conf.nopencl = 0;
   conf.sched_policy = &gated;
   /* The training steps set this, too. If only one of the two starts had it, StarPU 1.4 would free an object twice. */

@@ -1,10 +1,11 @@
 #!/bin/sh
 # No batch system: the machines of a hostfile, one "NAME" or "NAME:RANKS" a line, over ssh. Every machine has Starling
 # at the same path and lets you in without a password (ssh NAME true); the folder is shared, or the run directory is on
-# the first machine. Ctrl-C checkpoints and stops; the same command then resumes.
+# the first machine (then copy its config.yaml to the same folder on each machine before you resume). Ctrl-C checkpoints
+# and stops; the same command then resumes.
 #   RUN=runs/a examples/clusters/hostfile-ssh.sh hosts.txt gpt2-nano --data text.txt --epochs 3
 set -eu
-[ $# -gt 0 ] || { sed -n '2,5s/^# *//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,6s/^# *//p' "$0" >&2; exit 2; }
 hosts=$1
 shift
 [ $# -gt 0 ] || set -- lenet --epochs 5

@@ -3,6 +3,8 @@
 # time limit, so `timeout` sends SIGUSR1 five minutes before it; the ranks checkpoint and exit with 75, and the script
 # submits itself again, at most MAX_RESTARTS times.
 #   qsub -v ARGS='gpt2-nano --data text.txt --epochs 3' examples/clusters/pbs.sh
+# For a copy of this file give its path, too, as the job submits it again: -v SCRIPT=my.sh,ARGS='...'. Resources must be
+# in the file, since those on the command line of qsub are not submitted again.
 #PBS -N starling
 #PBS -l select=2:ncpus=16:mpiprocs=1
 #PBS -l walltime=04:00:00
@@ -12,6 +14,10 @@ limit=$((4 * 3600 - 300)) # walltime, less five minutes
 cd "$PBS_O_WORKDIR" || exit 1
 : "${STARLING:=starling}" "${MPIEXEC:=mpiexec.mpich}" "${MAX_RESTARTS:=20}" "${RESTARTS:=0}"
 : "${ARGS:=lenet --epochs 5}" "${RUN:=runs/pbs-${PBS_JOBID%%.*}}" "${SCRIPT:=examples/clusters/pbs.sh}"
+if [ ! -e "$SCRIPT" ] || { [ -f "$0" ] && grep -q '^#PBS' "$0" && ! cmp -s "$0" "$SCRIPT"; }; then
+  echo "SCRIPT=$SCRIPT is not this job's script, which must be submitted again: qsub -v SCRIPT=PATH,..." >&2
+  exit 2
+fi
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 resume=
 [ ! -e "$RUN/config.yaml" ] || resume=--resume

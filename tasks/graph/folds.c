@@ -220,6 +220,7 @@ static sl_value write_fold(pass *p, const stretch *s, int fold) {
     }
     if (node->attr) memcpy(attr, node->attr, node->op->attr_bytes);
     if (f->cut) f->cut(attr, unit_of(p, s->units, fold), unit_of(p, s->units, fold + 1), s->units);
+    if (i > 0 && is_end && f->after) f->after(attr);
     begin(p, node, (sl_run){fold, fold + 1});
     sl_graph_add(p->to, node->op, node->name, node->attr ? attr : NULL, in, n, out, node->n_out);
     v = out[0];
@@ -288,16 +289,32 @@ static sl_status check(const pass *p, const stretch *s) {
       "folds");
 }
 
+/* The operation that follows the sum of a stretch's folds; NULL: none. */
+static const sl_operation *after_sum(const sl_node *last) {
+  _Alignas(max_align_t) char attr[MOST_ATTR] = {0};
+  if (!last->op->folding->after) return NULL;
+  memcpy(attr, last->attr, last->op->attr_bytes);
+  return last->op->folding->after(attr);
+}
+
 static sl_status write_stretch(pass *p, const stretch *s) {
   sl_value addend[SL_MAX_FOLDS];
   const sl_node *last = p->from->node[s->node[s->n - 1]];
+  const sl_operation *after = after_sum(last);
   SL_TRY(check(p, s));
   for (int f = 0; f < p->to->folds; f++) addend[f] = write_fold(p, s, f);
   begin(p, last, (sl_run){0, p->to->folds});
-  if (!p->by_sequence || !has_positions(p, last->out[0]))
-    p->now[last->out[0]] = sl_fold_sum(p->to, last->name, addend, 0, p->to->folds);
-  else if (new_parts(p, last->out[0]))
-    sl_fold_scatter(p->to, last->name, addend, p->parts[last->out[0]]);
+  if (!p->by_sequence || !has_positions(p, last->out[0])) {
+    sl_value sum = sl_fold_sum(p->to, last->name, addend, 0, p->to->folds);
+    p->now[last->out[0]] = after ? sl_graph_add1(p->to, after, last->name, NULL, &sum, 1) : sum;
+  } else if (new_parts(p, last->out[0])) {
+    sl_value *part = p->parts[last->out[0]];
+    sl_fold_scatter(p->to, last->name, addend, part);
+    for (int k = 0; k < p->to->folds && after; k++) {
+      begin(p, last, (sl_run){k, k + 1});
+      part[k] = sl_graph_add1(p->to, after, last->name, NULL, &part[k], 1);
+    }
+  }
   begin_whole(p);
   return sl_graph_status(p->to);
 }

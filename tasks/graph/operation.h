@@ -88,6 +88,9 @@ typedef struct sl_folding {
    * rows of the inputs in `rows`. Where each fold has some of input 0's features, it gets its columns of the inputs in
    * `columns`; the inputs in `once`, such as biases, go to the first fold alone, so that they are added once. */
   uint32_t rows, columns, once;
+  /* Of a product that applies a function to its sums, such as an activation: takes it out of the attribute of the folds
+   * and returns its operation, which follows the sum of the folds; NULL: there is none in this attribute. */
+  const struct sl_operation *(*after)(void *attr);
   /* A lookup in a table: the input that is cut by rows; each fold's outputs are addends. 0: none. */
   int table;
   int follows; /* 1: outputs are divided as input 0 is */

@@ -26,9 +26,10 @@ static int can_run(const sl_machine *m, const sl_node *node, int kind) {
   return m->kind[kind].workers > 0 || (kind == SL_KIND_CPU && !two_kinds(m));
 }
 
-static int reads_half(const sl_graph *g, const sl_node *node) {
+/* fp16 is computed in fp32, from widened copies. */
+static int reads_bf16(const sl_graph *g, const sl_node *node) {
   for (int k = 0; k < node->n_in; k++)
-    if (sl_dtype_bytes(g->value[node->in[k]]->dtype) == 2) return 1;
+    if (g->value[node->in[k]]->dtype == SL_BF16) return 1;
   return 0;
 }
 
@@ -39,7 +40,7 @@ double sl_machine_seconds(const sl_machine *m, const sl_graph *g, const sl_node 
   const double slower = m->slower > 0 ? m->slower : 1;
   const double measured = sl_times_find(m->times, node->op->name, m->times ? sl_node_footprint(g, node) : 0, kind);
   if (measured > 0) return slower * (worker->overhead + measured);
-  const int half = worker->half > 0 && reads_half(g, node) && (node->op->pairs || kind == SL_KIND_GPU);
+  const int half = worker->half > 0 && reads_bf16(g, node) && (node->op->pairs || kind == SL_KIND_GPU);
   const int tf32 = m->fast == SL_GPU_TF32 && node->op->fast && worker->tf32 > 0;
   const double flops = half ? worker->half : tf32 ? worker->tf32 : worker->flops;
   return slower * (worker->overhead + fmax(cost->flops / flops, cost->bytes / worker->bytes));

@@ -9,6 +9,18 @@
 same_bytes 'mlp, sgd, clipping' '1x1x2 1x1x3 2x1x2' mlp --size layers=3,hidden=40 --folds 3 --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
 same_bytes 'vit-tiny, row blocks' '1x1x2 1x2x2' vit-tiny --folds 2 --data data --batch 8 --leaves 8 --smoothing 0.1 --row-blocks 2
 same_bytes 'bert-nano, heads that the folds share unevenly' '1x1x2 1x1x3' bert-nano --size layers=2,width=80,heads=5 --folds 3 --data text --length 32 --batch 8 --leaves 4
+# Folds change the rounding and nothing else: the losses of some steps are those of the undivided network.
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy".*/\1 \2/p' "$1/metrics.jsonl"; }
+near() { awk -v n=3 'NR <= n { a[$1] = $2; next } { d = a[$1] - $2; if (!(a[$1] > 0) || d * d > 1e-8 * a[$1] * a[$1]) bad = 1; seen++ } END { exit bad || seen != n }' "$@"; }
+for model in 'mlp --size layers=3,hidden=40 --data data --batch 96' 'lenet --data data --batch 32' 'vit-tiny --data data --batch 8' 'gpt2-nano --size layers=2,width=64,heads=4 --data text --length 32 --batch 8' \
+  'bert-nano --size layers=2,width=64,heads=4 --data text --length 32 --batch 8'; do
+  for folds in 1 2 4; do
+    # shellcheck disable=SC2086
+    run train $model --optimizer sgd --learning-rate 0.01 --clip 0 --folds $folds --steps 3 --log-every 1 --val-fraction 0 --workers 1 --quiet --force --out "of$folds"
+    losses "of$folds" >"losses$folds"
+    [ $folds = 1 ] || check "${model%% *}: $folds folds have the losses of one" near losses1 "losses$folds"
+  done
+done
 gpt2='gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data text --length 32 --batch 8 --leaves 8 --dropout 0.1 --clip 0.1'
 # shellcheck disable=SC2086 # several words, here and below
 {
@@ -33,7 +45,7 @@ many='gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data tokens --lengt
   same_bytes '1,100 tokens, fp16, recomputed' '1x1x2' $many --precision fp16 --recompute block
   # So few tokens that the gradients of the table are gathered.
   same_bytes '1,100 tokens, gathered gradients' '1x2x1 1x2x2 1x2x3:--micro-batches:2 2x1x2 2x2x2' ${many%--length*} --length 4 --batch 8 --leaves 8 --clip 0.1
-  same_bytes 'bert, 1,100 tokens' '1x1x2 1x2x2' bert-nano --size layers=2,width=64,heads=4 --folds 4 --data tokens --length 32 --batch 8 --leaves 8 --learning-rate 0.01
+  same_bytes 'bert, 1,100 tokens' '1x1x2 1x2x2' bert-nano --size layers=2,width=64,heads=4,vocabulary=1101,mask=1100,specials=1 --folds 4 --data tokens --length 32 --batch 8 --leaves 8 --learning-rate 0.01
 }
 run graph gpt2-nano --size layers=2,width=64,heads=4 --data tokens --length 32 --batch 8 --ranks 2 --mesh tensor=2 --stage 1
 check 'a rank has half of the head' grep -qE '^forward +head +linear +\[8, 32, 550\]' out

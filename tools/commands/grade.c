@@ -327,7 +327,7 @@ static sl_status prepare(grade *g) {
   if (g->lesson.skeleton.n == 0)
     return sl_fail(SL_EINVAL, "%s cannot be graded: it has no folder skeleton/ with the files that students write",
                    g->lesson.folder);
-  SL_TRY(sl__lesson_can_run(&g->lesson));
+  SL_TRY(sl__lesson_can_be_graded(&g->lesson));
   snprintf(g->folder, sizeof g->folder, "%s/grade.XXXXXX", base);
   if (!mkdtemp(g->folder)) {
     g->folder[0] = 0;

@@ -155,6 +155,22 @@ int sl__lesson_simulates(const sl__lesson *l) {
   return found;
 }
 
+sl_status sl__lesson_can_be_graded(const sl__lesson *l) {
+  SL_TRY(sl__lesson_can_run(l));
+  int needs_gpus = 0;
+  for (int i = 0; i < l->own.n; i++) needs_gpus |= strstr(l->own.text[i].bytes, "--variable=nvcc") != NULL;
+  if (!needs_gpus) return SL_OK;
+  char *nvcc = sl__pkg_config("--variable=nvcc");
+  const int there = nvcc && *nvcc;
+  free(nvcc);
+  return there ? SL_OK
+               : sl_fail(SL_EUNSUPPORTED,
+                         "lesson %s needs GPUs, and this build of Starling drives none: in Starling's sources, "
+                         "'./quickstart check' makes one for emulated GPUs, whose command grades it: "
+                         "build-emulated/starling grade ...",
+                         l->name);
+}
+
 sl_status sl__lesson_can_run(const sl__lesson *l) {
   char *simulated = NULL;
   int found = 0;

@@ -22,6 +22,8 @@ void sl__lesson_free(sl__lesson *lesson);
 
 /* SL_EUNSUPPORTED, which says what would help, if the lesson simulates and starling-sim is not built. */
 sl_status sl__lesson_can_run(const sl__lesson *lesson);
+/* The same for grading. A hand-out finds a build for emulated GPUs by itself; grading uses this command's build. */
+sl_status sl__lesson_can_be_graded(const sl__lesson *lesson);
 /* Whether the program of a lesson simulates: its Makefile asks pkg-config for starling-sim's folder. In other lessons
  * only the judge may do so. */
 int sl__lesson_simulates(const sl__lesson *lesson);
