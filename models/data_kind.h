@@ -38,6 +38,7 @@ typedef struct sl_data_options {
   uint64_t seed;              /* chooses the samples set aside */
   int64_t length;             /* of samples that are cut from longer ones; 0: the model's usual */
   int64_t vocabulary;         /* 0: that of the tokenizer beside the tokens, else the model's */
+  int trained;                /* 1: the model is trained already: another mask than the tokenizer's is only warned of */
 } sl_data_options;
 
 /* An opened data set, or noise. */

@@ -22,6 +22,7 @@ expect 'tokenize with a BPE' 0 'vocabulary 400, 0\.[0-9]+ tokens per byte' token
 run tokenize --decode b/train.bin --tokenizer b
 check '--decode restores the text of the BPE' cmp -s out text.txt
 expect 'tokenize with a WordPiece' 0 'vocabulary [0-9]+' tokenize text.txt --tokenizer "$data/tokenizer_uncased.json" --out c
+cp out c.said
 expect '--decode restores the words of the WordPiece' 0 '^line 0 of a text that is told again , and it '"'"' s told again line 7 of' tokenize --decode c/train.bin --tokenizer c/tokenizer.json
 
 # A model of words: generate writes spaces between them, and none before the rest of a word.
@@ -41,6 +42,10 @@ bert='train bert-nano --length 16 --batch 4 --steps 1 --workers 1 --quiet --forc
   expect "another mask than the tokenizer's" 1 "[[]MASK[]] is token [0-9]+ of .*tokenizer.json, but the model masks by token 1: give the model the sizes mask=[0-9]+" $bert --size layers=1,width=16,heads=2,mask=1 --data c
   expect 'the mask of the tokenizer' 0 '' $bert --size "layers=1,width=16,heads=2,mask=$(sed -n 's/.*sizes mask=\([0-9]*\).*/\1/p' err),specials=1" --data c
 }
+mkdir bare && cp c/train.bin bare
+# shellcheck disable=SC2086
+expect 'tokens without a tokenizer' 0 'run directory' ${bert%--quiet*} --force --out masked --size "layers=1,width=16,heads=2,mask=1,specials=1,vocabulary=$(sed -n 's/.*vocabulary \([0-9]*\).*/\1/p' c.said)" --data bare
+expect 'a model that was trained with another mask is scored, with a warning' 0 'trained with another mask' eval masked --data c --split train --workers 1
 awk 'BEGIN { for (i = 0; i < 6000; i++) printf "%s%s ", i * 7919 % 997, i * 104729 % 1009 }' >many.txt
 expect 'learn more tokens than the published specials' 0 '' tokenize many.txt --tokenizer train --vocabulary 1100 --out many
 # shellcheck disable=SC2086

@@ -93,7 +93,10 @@ static sl_status take_vocabulary(const sl_data_options *o, const sl_tokens_optio
     return sl_fail(SL_ESHAPE, "%s has %lld tokens, but the model a vocabulary of %lld", d->tokenizer,
                    (long long)vocabulary, (long long)o->vocabulary);
   if (o->vocabulary <= 0) d->model.classes = vocabulary;
-  return check_mask(o, d, vocabulary, mask);
+  const sl_status status = check_mask(o, d, vocabulary, mask);
+  if (status != SL_ESHAPE || !o->trained) return status;
+  sl_log(SL_LOG_WARNING, "the model was trained with another mask: %s", sl_error());
+  return SL_OK;
 }
 
 /* The vocabulary given by --size or the weights of --init; 0: the tokenizer decides. */

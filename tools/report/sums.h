@@ -27,10 +27,9 @@ typedef struct sl__sums {
   const sl_timeline *t;
   int64_t from, to, first; /* the window, and its first step */
   int64_t steps, tasks, exchanges;
-  int64_t
-      first_copy; /* the first step whose copies are all recorded; their ring may hold fewer steps than that of tasks */
-  double copied;  /* the window's steps over the steps from first_copy on: sums of copies are those, times this */
-  double step;    /* seconds per step: the window over its steps */
+  int64_t first_copy; /* the first step all of whose copies are recorded */
+  double copied;      /* factor by which sums of copies from first_copy on become those of the window */
+  double step;        /* seconds per step: the window over its steps */
   sl_usage usage;
   double quiet; /* seconds of the window in which no worker was in a task */
   sl_overlap overlap;

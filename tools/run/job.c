@@ -164,6 +164,7 @@ static sl_status open_data(sl__job *j, int made_up) {
   const sl__options *o = j->o;
   const sl__model_facts *f = &j->facts;
   sl_data_options options = {.model = f->model, .path = o->data, .seed = f->plan.seed, .length = o->length};
+  options.trained = j->file || o->resume;
   if (j->file) {
     options.validation_fraction = f->val_fraction;
     options.length = f->data.length;

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ typedef struct question {
   int known;       /* whether the machine's speeds are */
 } question;
 
-/* Bytes that this rank may use of the memory of each of its GPUs; 0: it has none. */
+/* Bytes that this rank may use of the memory of each of its GPUs; 0: it has none, or the bytes are unknown. */
 static double gpu_memory_of(const sl__job *j) {
   double least = sl_runtime_gpus(j->runtime) > 0 ? (double)sl_runtime_gpu_memory(j->runtime) : 0;
   for (int i = 0; i < sl_runtime_gpus(j->runtime); i++) {
@@ -90,7 +91,7 @@ static double gpu_memory_of(const sl__job *j) {
     sl_runtime_gpu(j->runtime, i, &gpu);
     if (gpu.memory > 0) least = fmin(least, (double)gpu.memory);
   }
-  return least;
+  return least < (double)SIZE_MAX ? least : 0; /* 0: unlimited */
 }
 
 static sl_status ask(const sl__job *j, const sl__machine *speeds, question *q) {
