@@ -198,7 +198,7 @@ check 'the summary then names the model that exists' model_is gone "$(field best
 # shellcheck disable=SC2086
 sh -c 'ulimit -Sn 64; exec "$@"' sh "$starling" train mlp $small --steps 1000000 --out files --quiet >out 2>err &
 job=$!
-check 'a run under a soft limit of 64 open files' wait_until test -e files/heartbeat.json
+check 'a run under a soft limit of 64 open files' wait_while $job test -e files/heartbeat.json
 check 'raises it' test "$(awk '/^Max open files/ { print ($4 == $5) }' /proc/$job/limits)" = 1
 kill -KILL $job
 wait $job 2>/dev/null

@@ -46,7 +46,7 @@ mkfifo pipes/compare.csv
 # shellcheck disable=SC2086
 "$starling" compare mlp $small --policies eager --priorities on --out pipes >out 2>err &
 job=$!
-check 'a pipe in --out: the file before it is written' wait_until test -s pipes/compare.json
+check 'a pipe in --out: the file before it is written' wait_while $job test -s pipes/compare.json
 kill -TERM $job
 code=0
 wait $job || code=$?

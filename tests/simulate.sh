@@ -197,9 +197,9 @@ run simulate $small --machine team.yaml --workers 1 --threads-per-worker 2 --jso
 check 'times of single cores are none of teams' test "$(number_of measured_kinds out)" = 0
 check 'a warning says so' grep -q 'times are those of CPU workers with 1 thread' err
 check 'no temporary folder is left' test -z "$(ls "$TMPDIR")"
-"$starling" compare gpt2 --machine vm-2 --json >out 2>err &
+"$starling" compare gpt2 --machine vm-2 --steps 100000 --json >out 2>err &
 job=$!
-check 'compare: it simulates' wait_until sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
+check 'compare: it simulates' wait_while $job sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
 kill -TERM $job
 code=0
 wait $job || code=$?
@@ -208,7 +208,7 @@ check 'and its simulation' wait_until sh -c 'test -z "$(ls "$TMPDIR")"'
 for signal in INT TERM; do
   "$starling" simulate gpt2 --machine vm-2 --steps 100000 --json >out 2>err &
   job=$!
-  check "SIG$signal: it runs" wait_until sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
+  check "SIG$signal: it runs" wait_while $job sh -c 'ls "$TMPDIR"/starling-simulation.*/* | grep -q xml'
   sleep 0.5
   kill -$signal $job
   code=0

@@ -20,7 +20,7 @@ make || { echo '1..0 # SKIP no files with holes'; exit 0; }
 # shellcheck disable=SC2086 # $options and $limit are several words, here and below
 $limit "$starling" $options --out a >out 2>err &
 job=$!
-check 'training begins' wait_until has_lines a/metrics.jsonl 3
+check 'training begins' wait_while $job has_lines a/metrics.jsonl 3
 truncate -s 1000000 $images
 code=0
 wait $job || code=$?

@@ -120,7 +120,7 @@ refused 'an unknown order' 2 'pipe-order.*1f1b' --mesh pipe=2 --pipe-order zigza
 # (mesh_stalls.sh looks at the exchanges that the message names.)
 "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 96 --steps 1000000 --log-every 1 --val-fraction 0 --quiet --workers 1 --mesh pipe=2 --stall-timeout 6 --force --out stopped >out 2>err &
 job=$!
-check 'a run of two stages goes on' wait_until has_lines stopped/metrics.jsonl 5
+check 'a run of two stages goes on' wait_while $job has_lines stopped/metrics.jsonl 5
 pid=$(rank_of $job 1)
 kill -STOP "$pid"
 code=0
