@@ -27,10 +27,11 @@ typedef struct sl__group {
   int items;        /* of this rank */
   sl__bucket **row; /* [n] its buckets, in the order of execution */
   int n;
-  int pending; /* posted and not ended; guarded by the exchange's lock */
-  void *own;   /* the implementation's */
-  int parent;  /* of a pair for messages: number of the declared group that has both ranks; -1: a declared group */
-  int from;    /* pair: the rank of the exchange that sends */
+  int pending;    /* posted and not ended; guarded by the exchange's lock */
+  double urgency; /* of its most urgent pending bucket; guarded by the exchange's lock */
+  void *own;      /* the implementation's */
+  int parent;     /* of a pair for messages: number of the declared group that has both ranks; -1: a declared group */
+  int from;       /* pair: the rank of the exchange that sends */
 } sl__group;
 
 typedef struct sl__stretch {
@@ -58,8 +59,9 @@ struct sl__bucket {
   sl__leg *leg; /* in the order of elements */
   int n_legs;
   int64_t count; /* elements */
-  int posted;    /* posted and not begun; guarded by the exchange's lock */
-  int open;      /* posted and not ended; guarded by the exchange's lock */
+  double urgency;
+  int posted; /* posted and not begun; guarded by the exchange's lock */
+  int open;   /* posted and not ended; guarded by the exchange's lock */
   void (*done)(void *arg);
   void *arg;
   void *own; /* the implementation's */
@@ -97,12 +99,14 @@ struct sl_exchange {
   int rank, ranks, nodes;
   sl__group **group; /* [n_groups] the declared ones, and pairs that send and receive */
   int n_groups;
+  int *order;          /* [n_groups] of sl__exchange_order */
+  int moved_last;      /* number of the group that moved last; used by the thread */
   sl__bucket **bucket; /* [n_buckets] */
   int n_buckets;
   sl__bell *bell, own_bell;
   pthread_t thread;
   int prepared, started, stopping; /* 1: `start` was called, so `stop` must be; the thread runs; it must end */
-  pthread_mutex_t lock;            /* guards posted, open, pending, stopping, status */
+  pthread_mutex_t lock;            /* guards posted, open, pending, urgency, stopping, status */
   pthread_cond_t idle;
   int pending; /* posted and not ended */
   sl_status status;
@@ -112,6 +116,9 @@ struct sl_exchange {
 };
 
 void sl__exchange_ring(sl__bell *bell);
+/* Sets e->order to the numbers of the groups with pending buckets, the most urgent first; equally urgent ones take
+ * turns. Returns how many there are. Called by the thread. */
+int sl__exchange_order(sl_exchange *e);
 /* Ends a bucket: calls its done(arg). Called by the thread. */
 void sl__exchange_end(sl_exchange *e, sl__bucket *b);
 /* Keeps the first failure of an MPI call. Afterwards the thread ends all buckets and moves no data. */

@@ -60,13 +60,31 @@ void sl__exchange_begun(sl_exchange *e, sl__bucket *b) {
   pthread_mutex_unlock(&e->lock);
 }
 
+int sl__exchange_order(sl_exchange *e) {
+  int n = 0;
+  pthread_mutex_lock(&e->lock);
+  for (int k = 1; k <= e->n_groups; k++) {
+    const int i = (e->moved_last + k) % e->n_groups;
+    if (e->group[i]->pending == 0) continue;
+    int at = n++;
+    for (; at > 0 && e->group[e->order[at - 1]]->urgency < e->group[i]->urgency; at--) e->order[at] = e->order[at - 1];
+    e->order[at] = i;
+  }
+  pthread_mutex_unlock(&e->lock);
+  return n;
+}
+
 void sl__exchange_end(sl_exchange *e, sl__bucket *b) {
+  sl__group *g = e->group[b->group];
   pthread_mutex_lock(&e->lock);
   b->open = 0;
+  g->urgency = 0;
+  for (int i = 0; i < g->n; i++)
+    if (g->row[i]->open && g->urgency < g->row[i]->urgency) g->urgency = g->row[i]->urgency;
   pthread_mutex_unlock(&e->lock);
   if (b->done) b->done(b->arg);
   pthread_mutex_lock(&e->lock);
-  e->group[b->group]->pending--;
+  g->pending--;
   if (--e->pending == 0) pthread_cond_broadcast(&e->idle);
   pthread_mutex_unlock(&e->lock);
 }
@@ -118,7 +136,9 @@ void sl_exchange_post(sl_exchange *e, int number, void (*done)(void *arg), void 
   pthread_mutex_lock(&e->lock);
   b->posted = b->open = 1;
   b->done = done, b->arg = arg;
-  e->group[b->group]->pending++;
+  sl__group *g = e->group[b->group];
+  g->pending++;
+  if (g->urgency < b->urgency) g->urgency = b->urgency;
   if (e->pending++ == 0) e->moved = sl_seconds();
   pthread_mutex_unlock(&e->lock);
   sl__exchange_ring(e->bell);
@@ -172,12 +192,14 @@ static void release_group(sl_exchange *e, sl__group *g) {
 static sl_status make_group(sl_exchange *e, const int *member, int n, int leaves, const int *first, sl__group **group) {
   sl_leaves subtree[SL_MAX_SUBTREES];
   sl__group *g = calloc(1, sizeof *g), **more = realloc(e->group, (size_t)(e->n_groups + 1) * sizeof *more);
+  int *order = realloc(e->order, (size_t)(e->n_groups + 1) * sizeof *order);
   *group = NULL;
   if (more) e->group = more;
+  if (order) e->order = order;
   if (g) g->comm = MPI_COMM_NULL, g->parent = -1;
   if (g) g->member = malloc((size_t)(n + 1) * sizeof *g->member), g->first = malloc((size_t)(n + 1) * sizeof *g->first);
   sl_status status = SL_OK;
-  if (!more || !g || !g->member || !g->first) SL_TRY_OUT(sl_no_memory("for a group of %d ranks", n));
+  if (!more || !order || !g || !g->member || !g->first) SL_TRY_OUT(sl_no_memory("for a group of %d ranks", n));
   g->ranks = n;
   g->rank = -1;
   g->leaves = first ? leaves : n;
@@ -364,6 +386,7 @@ static sl_status make_bucket(sl_exchange *e, int group, sl_exchange_move move, s
                     .group = group,
                     .sum = sum,
                     .lossy = sum && move.lossy,
+                    .urgency = move.urgency,
                     .dtype = dtype,
                     .width = sl_dtype_bytes(dtype),
                     .stretch = calloc((size_t)n + 1, sizeof *b->stretch),
@@ -414,6 +437,9 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
   sl_status status = make_bucket(e, group, move, dtype, stretch, n, &b);
   if (status == SL_OK) status = e->type->functions->add(e, g, b);
   SL_TRY_OUT(sl_comm_agree(g->comm, status));
+  /* A message has nothing after it on the rank that sends: what counts is the rank that waits. */
+  SL_TRY_OUT(
+      sl_comm_status(MPI_Allreduce(MPI_IN_PLACE, &b->urgency, 1, MPI_DOUBLE, MPI_MAX, g->comm), "MPI_Allreduce"));
   if (e->type->functions->share) SL_TRY_OUT(e->type->functions->share(e, g, b));
   *number = e->n_buckets;
   e->bucket[e->n_buckets++] = b;
@@ -479,7 +505,7 @@ void sl_exchange_destroy(sl_exchange *e) {
   if (e->prepared) e->type->functions->stop(e);
   if (e->comm != MPI_COMM_NULL) MPI_Comm_free(&e->comm);
   pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
-  free(e->bucket), free(e->group), free(e->cpus), free(e);
+  free(e->bucket), free(e->group), free(e->order), free(e->cpus), free(e);
 }
 
 sl_status sl_exchange_allocate(sl_exchange *e, size_t bytes, void **memory) {

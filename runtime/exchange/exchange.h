@@ -5,11 +5,12 @@
  *
  * The arrays that move together are a bucket. Buckets are declared once and posted once in every round (a training
  * step), from any thread, in any order. One thread of the exchange carries them out: within a group one after another
- * in the order in which they were added, between groups in any order. The messages from one rank to another form a
- * group of their own, and the messages in the other direction form another group. So no deadlock is possible if all
- * ranks add their buckets in one topological order of the step. To see this, take the first unfinished bucket in that
- * order. It is the next bucket of its group on every rank, and no task that its ranks must run for it waits for a later
- * bucket. */
+ * in the order in which they were added, between groups the most urgent first (sl_exchange_move.urgency). The messages
+ * from one rank to another form a group of their own, and the messages in the other direction form another group. So no
+ * deadlock is possible if all ranks add their buckets in one topological order of the step. To see this, take the first
+ * unfinished bucket in that order. It is the next bucket of its group on every rank, and no task that its ranks must
+ * run for it waits for a later bucket. Urgency does not hold it up for ever: a group that cannot move at the moment
+ * lets the less urgent ones move. */
 #ifndef SL_EXCHANGE_H
 #define SL_EXCHANGE_H
 

@@ -118,13 +118,10 @@ static int test(sl_exchange *e, const sl__group *g, lane *l) {
 
 static sl__found advance(sl_exchange *e) {
   sl__found found = SL__IDLE;
-  for (int i = 0; i < e->n_groups; i++) {
-    sl__group *g = e->group[i];
+  const int n = sl__exchange_order(e);
+  for (int k = 0; k < n; k++) {
+    sl__group *g = e->group[e->order[k]];
     lane *l = g->own;
-    pthread_mutex_lock(&e->lock);
-    const int pending = g->pending;
-    pthread_mutex_unlock(&e->lock);
-    if (pending == 0) continue;
     if (l->flying < g->n && sl__exchange_is_posted(e, g->row[l->next])) {
       sl__bucket *b = g->row[l->next];
       sl__exchange_begun(e, b);

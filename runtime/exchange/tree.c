@@ -154,18 +154,15 @@ static void ring_others(const sl__lane *l) {
 
 sl__found sl__tree_advance(sl_exchange *e) {
   sl__found found = SL__IDLE;
-  for (int i = 0; i < e->n_groups; i++) {
-    sl__lane *l = e->group[i]->own;
-    pthread_mutex_lock(&e->lock);
-    const int pending = e->group[i]->pending;
-    pthread_mutex_unlock(&e->lock);
-    if (pending == 0) continue;
+  const int n = sl__exchange_order(e);
+  for (int k = 0; k < n; k++) {
+    sl__lane *l = e->group[e->order[k]]->own;
     if (try_fill(l) | try_reduce(l) | sl__lane_cross(l) | try_take(l)) {
-      found = SL__MOVED;
       ring_others(l);
-    } else if (l->ready.number < l->cross.number && found == SL__IDLE) {
-      found = SL__POLL;
+      e->moved_last = e->order[k];
+      return SL__MOVED; /* the most urgent group goes on before less urgent ones */
     }
+    if (l->ready.number < l->cross.number) found = SL__POLL;
   }
   return found;
 }

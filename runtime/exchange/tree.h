@@ -114,7 +114,7 @@ typedef struct sl__tree {
   size_t memory;
 } sl__tree;
 
-/* The thread's work: moves the segments of all lanes. */
+/* The thread's work: moves segments of the most urgent lane that can move. */
 sl__found sl__tree_advance(sl_exchange *e);
 int sl__tree_waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **bucket, char *late);
 

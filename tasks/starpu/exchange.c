@@ -118,7 +118,7 @@ static void ready(void *arg) {
 }
 
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
-                            const starpu_data_handle_t *handle, int n, sl__task *t) {
+                            const starpu_data_handle_t *handle, int n, double urgency, sl__task *t) {
   const sl__exchange_attr *attr = node->attr;
   const int values = data ? attr->values : 0, subtrees = attr->values ? node->n_in / attr->values : 0;
   sl_stretch *stretch = calloc((size_t)values + 1, sizeof *stretch);
@@ -150,6 +150,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
                          sl_dtype_bytes(dtype), sl_dtype_bytes(graph->value[node->in[i]]->dtype)));
   sl_exchange_move move = attr->move;
   if (!node->message) move.group = x->group;
+  move.urgency = urgency;
   SL_TRY_OUT(sl_exchange_add(x->engine, move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));

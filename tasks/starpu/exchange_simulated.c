@@ -111,7 +111,8 @@ static void ready(void *arg) {
 }
 
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
-                            const starpu_data_handle_t *handle, int n, sl__task *t) {
+                            const starpu_data_handle_t *handle, int n, double urgency, sl__task *t) {
+  (void)urgency; /* the model of the interconnect has one lane */
   const sl__exchange_attr *attr = node->attr;
   bucket *b = calloc(1, sizeof *b), **more = realloc(x->bucket, (size_t)(x->n + 1) * sizeof *more);
   if (more) x->bucket = more;

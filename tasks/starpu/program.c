@@ -236,9 +236,9 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
     handle[k] = sl__program_handle(p, v);
     moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
   }
-  const sl_status status = data && handle
-                               ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, t)
-                               : sl_no_memory("for the exchange of layer '%s'", node->name);
+  const sl_status status = data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle,
+                                                              n, p->schedule->urgency[t->index], t)
+                                          : sl_no_memory("for the exchange of layer '%s'", node->name);
   free(data), free(handle);
   return status;
 }

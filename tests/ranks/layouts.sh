@@ -6,7 +6,8 @@
 # cover all pairs of choices. One rank adds a last step to each run, so that checkpoints are alike to the byte. Half
 # of the plans use sgd without clipping: with clipping, or with adamw, the test would not see that all gradients are
 # too large by the same power of two. LAYOUTS=N: in place of the cover N runs of each family and precision, of which
-# every second goes on with another layout; FAMILIES, PRECISIONS: which; STEPS (4); SEED draws others.
+# every second goes on with another layout; FAMILIES, PRECISIONS: which; STEPS (4); SEED draws others. APART: a launcher
+# for the ranks that are apart; without it MPICH treats all ranks as if each had a host of its own.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 seed=${SEED:-$(date +%s)} steps=${STEPS:-4}
@@ -109,12 +110,16 @@ draw() {
 start() { # layout, train's arguments; the command goes to the file commands
   layout=$1
   shift
-  # MPICH: whether ranks of a host are as far apart as those of two
-  case $layout in *' apart '*) export MPIR_CVAR_NOLOCAL=1 ;; *) export MPIR_CVAR_NOLOCAL=0 ;; esac
-  echo "MPIR_CVAR_NOLOCAL=$MPIR_CVAR_NOLOCAL mpiexec -n ${layout%% *} starling train $* ${layout#* [a-z]* }" >>commands
+  export MPIR_CVAR_NOLOCAL=0 # MPICH: 1: each rank is as far from the others as if it had a host of its own
+  mpiexec=$near
+  case $layout in
+  *' apart '*) if [ -n "${APART-}" ]; then mpiexec=$APART; else MPIR_CVAR_NOLOCAL=1; fi ;;
+  esac
+  echo "MPIR_CVAR_NOLOCAL=$MPIR_CVAR_NOLOCAL $mpiexec -n ${layout%% *} starling train $* ${layout#* [a-z]* }" >>commands
   # shellcheck disable=SC2086 # words
   ranks "${layout%% *}" train "$@" ${layout#* [a-z]* }
 }
+near=$mpiexec
 one='1 near --mesh data=1 --stages auto --micro-batches 1 --zero 0 --balance even --workers 1'
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 same_digest() { # number of the plan

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Ranks on hosts of their own (tests/support/hosts.sh: network namespaces joined by a link of 1 Gbit/s): each host
-# is seen as a node with its name and CPUs, the exchange between hosts gives the bits of one rank, and nothing is
-# left behind. Needs root.
+# is seen as a node with its name and CPUs, the exchange between hosts and meshes over them give the bits of one rank,
+# and nothing is left behind. Needs root.
 . "$(dirname "$0")/../support/command.shlib"
 [ -n "${MPIEXEC-}" ] || { echo '1..0 # SKIP no MPI launcher'; exit 0; }
 [ "$(id -u)" = 0 ] || { echo '1..0 # SKIP network namespaces are for root'; exit 0; }
@@ -45,6 +45,16 @@ for model in lenet 'lenet --zero 1 --clip 0.5' 'mlp --row-blocks 2'; do
     if [ $code = 0 ]; then check "$model on $n hosts: the bits of one rank" cmp one/model.safetensors several/model.safetensors
     else not_ok "$model on $n hosts"; fi
   done
+done
+# Meshes: two ranks on each of two hosts, in both orders.
+awk 'BEGIN { for (i = 0; i < 800; i++) print i, "the quick brown fox jumps over", i * i % 97, "lazy dogs" }' >text
+set -- train gpt2-nano --size layers=2,width=32,heads=2 --data text --length 16 --batch 8 --leaves 4 --folds 2 --steps 3 --val-fraction 0 --quiet --workers 1 --force
+run "$@" --out one
+for mesh in 'data=2,tensor=2 --zero 3' 'tensor=2,data=2 --zero 2' pipe=2,data=2 'tensor=2,pipe=2 --micro-batches 2'; do
+  # shellcheck disable=SC2086 # $mesh is several words
+  over -n 4 -ppn 2 "$starling" "$@" --mesh $mesh --out several
+  if [ $code = 0 ]; then check "$mesh on two hosts: the bits of one rank" cmp one/model.safetensors several/model.safetensors
+  else not_ok "$mesh on two hosts"; fi
 done
 "$hosts" down
 check 'no namespace is left' test -z "$(find /run/netns -name "$HOSTS-*" 2>/dev/null)"

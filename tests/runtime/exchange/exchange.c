@@ -1,7 +1,7 @@
 /* runtime/exchange/exchange.c: every implementation carries out every move, on all ranks and on the rows and columns of
  * a mesh in one round, with parts of any length, posted in any order, with and without shared memory. It names the
  * ranks that a stalled move waits for, and agrees with its descriptor. Messages of two directions do not wait for each
- * other. Runs itself under mpiexec. */
+ * other. The most urgent group moves first. Runs itself under mpiexec. */
 #include "runtime/exchange/exchange.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/time.h"
+#include "runtime/exchange/engine.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
@@ -105,7 +106,8 @@ static void add(scene *t, const group *g, sl_exchange_kind kind, int rank, sl_dt
   if (kind == SL_EXCHANGE_SEND && g->me != from && g->me != rank) return;
   bucket *b = &t->bucket[t->n++];
   sl_stretch stretch[STRETCHES];
-  *b = (bucket){.move = {.kind = kind, .rank = rank, .group = g->number},
+  /* Ranks differ in what is urgent; nothing may wait for ever. */
+  *b = (bucket){.move = {.kind = kind, .rank = rank, .group = g->number, .urgency = (id * 7 + g->me * 3) % 5},
                 .dtype = dtype,
                 .id = id,
                 .members = g->ranks,
@@ -483,6 +485,71 @@ static void ranks_cross(void) {
     }
 }
 
+typedef struct urgent {
+  sl_exchange *e;
+  int number[3], n_ended;
+  struct ended {
+    struct urgent *all;
+    int at; /* how many had ended before */
+  } ended[3];
+} urgent;
+
+static void end_one(void *arg) {
+  struct ended *x = arg;
+  x->at = x->all->n_ended++;
+}
+/* Posts the other buckets while the exchange's thread is here, so that it sees all of them at once. */
+static void post_rest(void *arg) {
+  urgent *u = arg;
+  for (int k = 0; k < 3; k++) sl_exchange_post(u->e, u->number[k], end_one, &u->ended[k]);
+}
+
+/* Sums in three groups have the urgency of the only rank that gives one. On one rank, where no group waits for others,
+ * the most urgent sum ends first although it is the longest. The group of the least urgent one had an urgent bucket
+ * before. */
+static void ranks_hurry(void) {
+  enum { N = 100000 };
+  static const int order[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  int rank, ranks, first[MOST_RANKS + 1], member[MOST_RANKS], gate = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int r = 0; r <= ranks; r++) first[r] = r;
+  for (int r = 0; r < ranks; r++) member[r] = r;
+  float *x = calloc(9 * (size_t)N, sizeof *x), one = 1;
+  RANK_CHECK(x);
+  for (int way = 0; way < 6; way++) {
+    urgent u = {0};
+    const sl_exchange_options options = {.type = sl_exchange_find("tree"),
+                                         .comm = MPI_COMM_WORLD,
+                                         .node = MPI_COMM_NULL,
+                                         .leaves = ranks,
+                                         .first = first,
+                                         .no_shared = way % 2,
+                                         .segment = 4096};
+    RANK_CHECK(sl_exchange_create(&options, &u.e) == SL_OK);
+    for (int k = 0; k < 3; k++) { /* as number order[way][k] */
+      const int last = order[way][k] == 2;
+      void *data = x + (ptrdiff_t)3 * N * k, *small = &one;
+      sl_exchange_move move = {.rank = SL_EXCHANGE_ALL};
+      RANK_CHECK(sl_exchange_group(u.e, member, ranks, 0, NULL, &move.group) == SL_OK);
+      move.urgency = rank == ranks - 1 ? 10 : 0;
+      if (last)
+        RANK_CHECK(sl_exchange_add(u.e, move, SL_F32, &(sl_stretch){.data = &small, .count = 1}, 1, &gate) == SL_OK);
+      move.urgency = rank == ranks - 1 ? 3 - order[way][k] : 0;
+      const sl_stretch sum = {.data = &data, .count = N * (3 - order[way][k])};
+      RANK_CHECK(sl_exchange_add(u.e, move, SL_F32, &sum, 1, &u.number[k]) == SL_OK);
+      u.ended[k].all = &u;
+    }
+    sl_exchange_post(u.e, gate, post_rest, &u);
+    RANK_CHECK(sl_exchange_wait(u.e) == SL_OK);
+    for (int k = 0; k < 3; k++) {
+      RANK_CHECK(u.e->bucket[u.number[k]]->urgency == 3 - order[way][k]);
+      RANK_CHECK(ranks > 1 || u.ended[k].at == order[way][k]);
+    }
+    sl_exchange_destroy(u.e);
+  }
+  free(x);
+}
+
 /* Wrong arguments are refused on all ranks, and by every implementation. */
 static void ranks_refuse(void) {
   int rank, ranks, number, group;
@@ -554,6 +621,7 @@ static void six_ranks(void **state) { (void)state, ranks_run(6, "move"); }
 static void relayed(void **state) { (void)state, ranks_run(5, "relay"); }
 static void late(void **state) { (void)state, ranks_run(4, "stall"); }
 static void crossed(void **state) { (void)state, ranks_run(2, "cross"); }
+static void urgent_first(void **state) { (void)state, ranks_run(1, "hurry"), ranks_run(3, "hurry"); }
 
 int main(int argc, char **argv) {
   if (argc > 1) {
@@ -562,13 +630,15 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "relay") == 0) ranks_relay();
     if (strcmp(argv[1], "stall") == 0) ranks_stall();
     if (strcmp(argv[1], "cross") == 0) ranks_cross();
+    if (strcmp(argv[1], "hurry") == 0) ranks_hurry();
     MPI_Finalize();
     return 0;
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(types),       cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
-      cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(six_ranks),
-      cmocka_unit_test(relayed),     cmocka_unit_test(late),       cmocka_unit_test(crossed),
+      cmocka_unit_test(types),        cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
+      cmocka_unit_test(three_ranks),  cmocka_unit_test(four_ranks), cmocka_unit_test(six_ranks),
+      cmocka_unit_test(relayed),      cmocka_unit_test(late),       cmocka_unit_test(crossed),
+      cmocka_unit_test(urgent_first),
   };
   return cmocka_run_group_tests_name("runtime/exchange/exchange", tests, NULL, NULL);
 }
