@@ -24,7 +24,7 @@ same() { # name, train's arguments
   [ $code = 0 ] || { not_ok "$network"; return; }
   neon neon/model.safetensors >renamed
   check "$network: the same model" cmp renamed avx2/model.safetensors
-  check "$network: the same state" test "$(state_of avx2)" = "$(state_of neon)"
+  check "$network: the same state" same_state avx2 neon
   check "$network: the same losses" test "$(losses avx2)" = "$(losses neon)"
 }
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"; }
@@ -54,7 +54,7 @@ check 'by its own kernels' grep -q 'kernels: *neon' moved/config.yaml
 here train --resume --steps 6 --out moved
 if [ $code = 0 ]; then ok 'and back'; else not_ok 'and back'; fi
 check 'the same model' cmp moved/model.safetensors whole/model.safetensors
-check 'the same state' test "$(state_of moved)" = "$(state_of whole)"
+check 'the same state' same_state whole moved
 arm64 train mlp --data images --kernels avx2 --steps 1 --out refused
 check 'kernels of another processor are refused' test $code != 0 -a ! -e refused
 check 'with the kernels that run' grep -q "cannot run kernels 'avx2'; the best that runs here is 'neon'" err

@@ -65,7 +65,12 @@ expect 'other shards' 2 'shards and batch have different steps: [0-9]+ and [0-9]
 expect 'another model' 2 "models 'lenet.*' and 'mlp" report lenet --beside batch
 expect 'no run there' 1 'cannot read nowhere' report batch --beside nowhere
 expect 'a folder without a timeline' 1 'there is no timeline in' report batch --beside /tmp
-expect 'ranks differ' 2 "have different steps" report batch --beside usual
+if [ -x "${MPIEXEC-}" ]; then
+  $limit "$MPIEXEC" -n 2 "$starling" bench mlp --batch 64 --leaves 2 --shards 2 --steps 3 --workers 1 --no-measure --out ranks >out 2>err
+  expect 'ranks differ' 2 '1 and 2 ranks' report batch --beside ranks
+else
+  skip 'ranks differ: no mpiexec'
+fi
 expect 'another number of workers is a cause' 0 '^workers: another number of them' report wider --beside batch
 run report wider --beside batch --json
 if command -v jq >/dev/null; then

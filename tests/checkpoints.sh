@@ -47,9 +47,11 @@ else skip 'other kernels: no fused multiply-adds'; fi
 rm -rf run && cp -r a run && mv run/checkpoints/step-00000040 .
 (
   flock 9
-  sleep 4 # the next start waits for 10 s
+  : >locked
+  sleep 8 # the next start waits for 10 s
   mv step-00000040 run/checkpoints/
 ) 9<>run/.starling-run &
+wait_until test -e locked
 expect 'the directory is locked when a run is resumed' 0 '^test' train --resume --steps 45 --out run
 wait
 check 'a checkpoint that comes meanwhile is used' grep -q 'resumed after step 40$' out

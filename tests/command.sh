@@ -42,6 +42,9 @@ portable=$(step_of) machine=$(step_of --plan machine)
 check "a plan for two GPUs: $machine s a step in place of $portable" \
   awk -v a="$machine" -v b="$portable" 'BEGIN { exit !(a > 0 && 1.9 * a < b) }'
 expect 'which has leaves for both, and few shards' 0 ' 2 leaves, 2 shards' graph resnet50 --batch 16 --workers gpu --gpus 2 --plan machine
+expect 'a plan for a mesh is searched elsewhere' 2 'plan machine predicts ranks that divide samples' graph gpt2 --ranks 2 --mesh tensor=2 --plan machine
+expect 'options of a pipeline without one' 2 '--pipe-order: this job has no pipeline' graph mlp --pipe-order zero-bubble
+expect 'a share after a comma is missing' 2 "the share of a stage, '', must be a number" graph mlp --ranks 2 --mesh pipe=2 --stages 2,1,
 expect 'and keeps what is given' 0 ' 1 leaves, 4 shards' graph resnet50 --batch 16 --workers gpu --gpus 2 --plan machine --leaves 1 --shards 4
 expect 'a memory for GPUs' 0 'memory of GPU 0: .* with 1000.00 MB a step moves [0-9.]+ MB in and [0-9.]+ MB out' \
   graph gpt2 --batch 4 --workers gpu --gpus 1 --gpu-memory 1000

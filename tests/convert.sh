@@ -32,6 +32,8 @@ expect '--init with another number of classes: the error shows both shapes' 1 's
 check 'the failure leaves no run' absent f
 # shellcheck disable=SC2086
 expect 'with --new-head it trains' 0 'r.tv and a new classifier; images are normalised as there' train resnet8 --init r.tv --new-head --out f $small --data three --rate-schedule constant
+# shellcheck disable=SC2086
+expect 'in bf16, too' 0 'r.tv and a new classifier' train resnet8 --init r.tv --new-head --precision bf16 --out narrow $small --data three --rate-schedule constant
 check 'the configuration has --init' grep -q '^init: .*r.tv' f/config.yaml
 expect 'the run resumes' 0 'resumed after step 3' train --resume --out f --steps 4
 expect '--resume refuses --init' 2 'resume continues a run' train --resume --out f --init r.tv --steps 5
@@ -85,6 +87,7 @@ expect 'convert it back' 0 '^gpt2-nano layers=1,width=36,untied=1: ' convert uhf
 expect 'and again' 0 '^gpt2-nano' convert u.sl --to hf --out uhf2
 check 'the round trip gives the same bytes' cmp uhf/model.safetensors uhf2/model.safetensors
 expect '--new-head for a head of its own trains' 0 'and a new classifier' train gpt2-nano --init uhf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out u2 --workers 1
+expect 'and in bf16' 0 'and a new classifier' train gpt2-nano --init uhf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out u3 --workers 1 --precision bf16
 expect 'a resumed run keeps the size' 0 'resumed after step 2' train --resume --out u --steps 3
 sed -i 's/"n_head": 6/"n_head": 12/' hf/config.json
 expect 'another number of heads is reported' 1 'n_head is 12, the network.s 6' convert hf --model gpt2-nano --to starling --out t4

@@ -16,6 +16,7 @@ train() { # rank, which of its allocations fails
     --batch 60 --leaves 2 --workers 1 --steps 3 --eval-every 2 --checkpoint-every 2 --quiet --out a >out 2>err || code=$?
 }
 ended() { [ "$code" = 0 ] || { [ "$code" -le 3 ] && grep -q '^starling: ' err && ! grep -qE 'Assertion|BAD TERMINATION.*(SIG|signal)' err; }; }
+tries=0 told=0
 for rank in 0 1; do
   train $rank 1000000000
   all=$(cat count)
@@ -25,6 +26,9 @@ for rank in 0 1; do
     train $rank "$place"
     echo "exit code $code" >>out
     check "rank $rank without memory for allocation $place: the job ends" ended
+    tries=$((tries + 1))
+    ! grep -q '^starling: ' err || told=$((told + 1))
   done
 done
+check "$told of $tries failures are told" test $((2 * told)) -ge $tries
 finish

@@ -3,7 +3,7 @@
 # scales better; what-if, slow node, jitter and lost node have the effects that the page describes; two calls give the
 # same output; errors; ranks of this machine.
 . "$(dirname "$0")/support/command.shlib"
-less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 < b + 0) }'; }
 close_to() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a / b - 1; exit !(d <= by && d >= -by) }'; } # numbers, relative difference
 nth() { grep -oE "\"$1\": [-0-9.e+]+" "$3" | sed -n "$2s/.*: //p"; } # key, which, file: that number of the file
 

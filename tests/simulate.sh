@@ -10,7 +10,7 @@ export STARLING_SIM
 TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 export TMPDIR
-less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 < b + 0) }'; }
 close_to() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a / b - 1; exit !(d < by && d > -by) }'; } # numbers, relative difference
 
 # A machine whose tasks' times can be counted by hand: no overhead, one rate.
@@ -87,7 +87,8 @@ check 'with the same step' test "$(sed -n '/"placed_by_plan": {/,/"policies": \[
 run simulate resnet8 --machine four.yaml --workers gpu --ranks-per-node 4 --batch 512 --leaves 4 --shards 4 --json
 parameters=$("$starling" graph resnet8 --batch 64 | sed -n 's/.*; \([0-9]*\) parameters.*/\1/p')
 echo "# $(number_of moved_bytes out) bytes moved for $parameters parameters"
-check 'an exchange copies gradients, not the slots of activations' less "$(number_of moved_bytes out)" $((4 * 4 * ${parameters:-0}))
+check 'an exchange copies gradients' less 0 "$(number_of moved_bytes out)"
+check 'not the slots of activations' less "$(number_of moved_bytes out)" $((4 * 4 * ${parameters:-0}))
 
 # A policy of one's own, compiled against the simulation's StarPU.
 simmade() { sed -n "s/^$1 = //p" "$(dirname "$sim")/Makefile"; }

@@ -18,6 +18,15 @@ check_json 'the written tokenizer.json is JSON' a/tokenizer.json
 run tokenize --decode a/train.bin --tokenizer a/tokenizer.json
 check '--decode with it restores the text' cmp -s out odd.txt
 
+# Old tokenizer.json, such as GPT-2's and BERT's, do not name the kind of their model.
+for kind in BPE WordPiece; do
+  file=$(grep -l "\"type\":\"$kind\"" "$data"/tokenizer_*.json | head -n 1)
+  sed "s/\"type\":\"$kind\",//" "$file" >old.json
+  run tokenize text.txt --tokenizer "$file" --out named --force
+  expect "a $kind that its file does not name" 0 '' tokenize text.txt --tokenizer old.json --out unnamed --force
+  check "a $kind: the same tokens" sh -c 'for f in named/*.bin; do cmp "$f" "un$f" || exit 1; done'
+  rm -rf named unnamed
+done
 expect 'tokenize with a BPE' 0 'vocabulary 400, 0\.[0-9]+ tokens per byte' tokenize text.txt --tokenizer "$data/tokenizer_bpe.json" --out b
 run tokenize --decode b/train.bin --tokenizer b
 check '--decode restores the text of the BPE' cmp -s out text.txt

@@ -31,6 +31,12 @@ check 'eval: top-5 accuracy is not below accuracy' awk -v a="$(field accuracy ou
 check 'eval: it counts tokens' test "$(($(field samples out) % 16))" = 0
 expect 'eval of a model file alone' 0 '^train accuracy .* perplexity .* tokens' eval a/model.safetensors --data text.txt --split train
 expect 'eval: another batch gives the same loss, to rounding' 0 '^validation accuracy' eval a --split validation --batch 5
+# The seed of the run also masks the tokens that BERT restores.
+run train bert-nano --size layers=1,width=16,heads=2 --data text.txt --length 16 --batch 4 --seed 7 --steps 2 --quiet --workers 1 --out masked
+run eval masked --split validation --json
+loss=$(field loss out)
+run eval masked --split validation --batch 4 --json
+check 'eval: the batch of the training, given again, has the masks of the seed' test -n "$loss" -a "$loss" = "$(field loss out)"
 expect 'eval: a split without data' 1 'text.txt has no windows for test; --split' eval a
 expect 'predict refuses a language model' 1 'a model of tokens.*starling generate' predict a none.png
 
@@ -71,7 +77,8 @@ expect 'generate without a prompt' 0 '.' generate a --tokens 3 --workers 1
 expect 'generate: two prompts' 2 'exclude each other' generate a --prompt a --prompt-file prompt
 expect 'generate: a missing prompt file' 1 'none' generate a --prompt-file none
 expect 'generate: a missing tokenizer' 1 'none.json' generate a --tokenizer none.json
-expect 'generate: a window longer than the positions' 1 'positions' generate a --length 512 --prompt-file text.txt --tokens 1
+expect 'generate: a window longer than the positions' 2 'a window of 512 tokens, but the model has 256 positions.*--length' generate a --length 512 --prompt x --tokens 1
+check 'generate: it writes nothing then' test ! -s out
 make_set images 60 0 8 3
 expect 'train a model of images' 0 '^step 1 ' train mlp --data images --batch 8 --steps 1 --workers 1 --out m
 expect 'generate refuses a model of images' 1 'mlp, which does not predict next tokens' generate m

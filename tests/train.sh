@@ -113,7 +113,8 @@ expect 'resume refuses another plan' 1 'batch is 64 here and 32 in b/checkpoints
 check 'the refusal changes nothing' diff -r before/checkpoints b/checkpoints
 expect 'resume refuses another optimizer' 1 '--optimizer is sgd here and adamw in b/checkpoints/step-00000040' train --resume --out b --optimizer sgd --steps 50
 expect 'resume refuses other constants of the optimizer' 1 '--beta1 is 0.5 here and 0.9 in b/checkpoints/step-00000040' train --resume --out b --beta1 0.5 --steps 50
-expect 'resume refuses other data' 1 'differs from that of|another size|is .* here' train --resume --out b --data other --steps 50
+expect 'resume refuses other data' 1 'differs from that of|another size' train --resume --out b --data other --steps 50
+expect 'resume and force' 2 'resume and --force exclude each other' train --resume --force --out b --steps 50
 expect 'resume refuses a folder without a run' 1 'no run in nowhere' train --resume --out nowhere
 expect 'train with augmentation' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented
 expect 'train with augmentation, half the steps' 0 '^test' train mlp $small --steps 9 --augment flip,crop=2 --out halves

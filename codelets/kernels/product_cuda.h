@@ -408,8 +408,9 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
 /* The sums sum[n] over each piece's rows, in order, starting at 0. */
 template <class P, class T>
 __global__ void sl_cuda_column_chains_kernel(P pieces, int64_t N, int64_t ld, const T *y, float *parts) {
-  const int piece = (int)blockIdx.y;
-  const int64_t n = sl_cuda_index(), from = pieces.first(piece), to = from + pieces.numbers(piece);
+  const int piece = (int)blockIdx.x; /* a grid has 2^31 blocks in x, and only 65,535 in y */
+  const int64_t n = (int64_t)blockIdx.y * blockDim.x + threadIdx.x, from = pieces.first(piece),
+                to = from + pieces.numbers(piece);
   if (n >= N) return;
   float sum = 0;
   for (int64_t m = from; m < to; m++) sum = sum + sl_get(y + m * ld + n);
@@ -431,13 +432,12 @@ static sl_status sl_cuda_column_sums(sl_cuda *cuda, const char *operation, size_
                                      int64_t ld, const T *y, sl_cuda_adding adding, float *sum) {
   if (N == 0) return SL_OK;
   SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_column_bytes(pieces.count, N), operation));
-  if (pieces.count > 65535)
-    return sl_fail(SL_ETASK, "%s on a GPU: %d pieces are more than a grid has; use more shards", operation,
-                   pieces.count);
+  if (N > (int64_t)64 * 65535)
+    return sl_fail(SL_ETASK, "%s on a GPU: %lld columns are more than a grid has", operation, (long long)N);
   float *parts = (float *)((char *)cuda->scratch + scratch);
   const unsigned across = (unsigned)((N + 63) / 64);
   if (pieces.count > 0) {
-    sl_cuda_column_chains_kernel<<<dim3(across, (unsigned)pieces.count), 64, 0, cuda->stream>>>(pieces, N, ld, y,
+    sl_cuda_column_chains_kernel<<<dim3((unsigned)pieces.count, across), 64, 0, cuda->stream>>>(pieces, N, ld, y,
                                                                                                 parts);
     SL_TRY(sl_cuda_launched(operation));
   }

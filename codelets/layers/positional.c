@@ -68,8 +68,9 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
     return sl_fail(SL_ESHAPE, "x is F32 [B, T, C] and positions [positions, C], not %s %s and %s",
                    sl_dtype_name(in[0]->dtype), sl_shape_text(x, a, sizeof a), sl_shape_text(P, b, sizeof b));
   if (x->dim[1] > P->dim[0])
-    return sl_fail(SL_ESHAPE, "sequences of %lld positions, but the model has %lld: shorten them", (long long)x->dim[1],
-                   (long long)P->dim[0]);
+    return sl_blame(sl_fail(SL_ESHAPE, "sequences of %lld positions, but the model has %lld: shorten them",
+                            (long long)x->dim[1], (long long)P->dim[0]),
+                    "window");
   out[0].shape = *x;
   return SL_OK;
 }

@@ -151,7 +151,7 @@ const sl_format *sl_format_of_weights(const sl_weights *weights) {
 int64_t sl_format_classes(const sl_format *format, const sl_weights *weights) {
   const int i = find(format, weights, format->classes);
   const sl_named_array *a = i < 0 ? NULL : sl_weights_get(weights, i);
-  return a && a->shape.ndim == 2 && a->shape.dim[0] < INT32_MAX ? a->shape.dim[0] : 0;
+  return a && a->shape.ndim == 2 && a->shape.dim[1] > 0 && a->shape.dim[0] < INT32_MAX ? a->shape.dim[0] : 0;
 }
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
@@ -433,13 +433,25 @@ static sl_status look_at_rest(reading *r) {
   return SL_OK;
 }
 
+/* Counts the nodes that read v, itself or a copy of it in another type: the node that computes the logits, and others.
+ */
+static void count_readers(const sl_graph *g, sl_value head, sl_value v, int *reads, int *others) {
+  for (int n = 0; n < g->n_nodes; n++)
+    for (int i = 0; i < g->node[n]->n_in; i++) {
+      if (g->node[n]->in[i] != v) continue;
+      if (n == g->value[head]->producer)
+        ++*reads;
+      else if (g->convert && g->node[n]->op == g->convert)
+        count_readers(g, head, g->node[n]->out[0], reads, others);
+      else
+        ++*others;
+    }
+}
+
 /* Whether v is a parameter of the classifier: only the node that computes the logits reads it. */
 static int is_head(const sl_graph *g, sl_value head, sl_value v) {
   int reads = 0, others = 0;
-  if (head == SL_NONE) return 0;
-  for (int n = 0; n < g->n_nodes; n++)
-    for (int i = 0; i < g->node[n]->n_in; i++)
-      if (g->node[n]->in[i] == v) (*(n == g->value[head]->producer ? &reads : &others))++;
+  if (head != SL_NONE) count_readers(g, head, v, &reads, &others);
   return reads > 0 && others == 0;
 }
 

@@ -5,9 +5,12 @@
 
 #include "models/interchange/formats.h"
 
+enum { MOST_PIXELS = 1 << 16, MOST_NUMBER = 1 << 20 }; /* of an image's side; of a layer in a tensor's name */
+
 /* number: the index in a list. */
 static void put(const sl_format *f, const sl__key *k, int64_t number, int64_t value, sl_config *c) {
   const sl_size *s = sl_size_find(f->family->sizes, k->size);
+  if (!s && !(value >= 0 && value <= MOST_PIXELS)) return;
   if (strcmp(k->size, SL__CHANNELS) == 0) {
     c->channels = value;
   } else if (strcmp(k->size, SL__IMAGE) == 0) {
@@ -56,6 +59,7 @@ sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *
       const sl_named_array *a = sl_weights_get(w, i);
       int64_t number[2];
       if (!sl__name_matches(f, k->tensor, a->name, number)) continue;
+      if (number[0] > MOST_NUMBER || number[1] > MOST_NUMBER) continue;
       matches++;
       if (k->how == SL__LACKS) continue;
       const int64_t length = k->dim < a->shape.ndim ? a->shape.dim[k->dim] : 0;

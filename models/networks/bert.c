@@ -8,8 +8,9 @@
 
 #define DEVIATION 0.02
 
-/* Ids of the published vocabulary: [MASK] is 103; tokens 0 to 998 are special or unused. */
-enum { MASK = 103, SPECIALS = 999 };
+/* [MASK] is 103 in the published vocabularies, and no special token comes after it. LARGE: vocabularies of more tokens
+ * are taken for such ones. */
+enum { MASK = 103, LARGE = 999 };
 
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_bert_size),
@@ -21,7 +22,7 @@ static const sl_size table[] = {
     {"mask", "token that replaces a masked one", offsetof(sl_bert_size, mask), .least = 1, .most = 1 << 24,
      .derived = "103, or the last token if there are 999 or fewer"},
     {"specials", "number of first tokens that are never masked", offsetof(sl_bert_size, specials), .least = 1,
-     .most = 1 << 24, .derived = "999, or none if there are 999 or fewer"},
+     .most = 1 << 24, .derived = "up to the mask; none if the mask is token 999 or a later one, or the last one"},
     SL__TRANSFORMER_FORMS(sl_bert_size, "gelu", "1e-12"),
     SL__TRANSFORMER_UNTIED(sl_bert_size),
     {0},
@@ -29,10 +30,10 @@ static const sl_size table[] = {
 
 static sl_status complete(void *sizes) {
   sl_bert_size *s = sizes;
-  const int published = s->vocabulary > SPECIALS;
+  const int published = s->vocabulary > LARGE;
   if (!s->types) s->types = 2;
   if (!s->mask) s->mask = published ? MASK : s->vocabulary - 1;
-  if (!s->specials && published) s->specials = SPECIALS;
+  if (!s->specials && published && s->mask < LARGE && s->mask < s->vocabulary - 1) s->specials = s->mask + 1;
   if (s->mask >= s->vocabulary || s->specials >= s->vocabulary)
     return sl_fail(SL_EINVAL, "size %s=%lld of bert is beyond the vocabulary of %lld tokens",
                    s->mask >= s->vocabulary ? "mask" : "specials",

@@ -116,8 +116,8 @@ struct sl_exchange {
 };
 
 void sl__exchange_ring(sl__bell *bell);
-/* Sets e->order to the numbers of the groups with pending buckets, the most urgent first; equally urgent ones take
- * turns. Returns how many there are. Called by the thread. */
+/* Sets e->order to the numbers of the groups with pending buckets, the most urgent first; of equally urgent ones, first
+ * the one after e->moved_last. Returns how many there are. Called by the thread. */
 int sl__exchange_order(sl_exchange *e);
 /* Ends a bucket: calls its done(arg). Called by the thread. */
 void sl__exchange_end(sl_exchange *e, sl__bucket *b);

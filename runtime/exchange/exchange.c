@@ -264,6 +264,8 @@ static sl_status declare(sl_exchange *e, const int *member, int n, int leaves, c
   SL_TRY_OUT(sl_comm_agree(e->comm, status));
   if (n) status = e->type->functions->open_group(e, g);
   SL_TRY_OUT(n == e->ranks ? status : sl_comm_agree(e->comm, status));
+  const int nodes = MPI_Allreduce(MPI_IN_PLACE, &e->nodes, 1, MPI_INT, MPI_MAX, e->comm);
+  SL_TRY_OUT(sl_comm_agree(e->comm, sl_comm_status(nodes, "MPI_Allreduce")));
   *number = e->n_groups;
   e->group[e->n_groups++] = g;
   return SL_OK;
@@ -437,9 +439,8 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
   sl_status status = make_bucket(e, group, move, dtype, stretch, n, &b);
   if (status == SL_OK) status = e->type->functions->add(e, g, b);
   SL_TRY_OUT(sl_comm_agree(g->comm, status));
-  /* A message has nothing after it on the rank that sends: what counts is the rank that waits. */
-  SL_TRY_OUT(
-      sl_comm_status(MPI_Allreduce(MPI_IN_PLACE, &b->urgency, 1, MPI_DOUBLE, MPI_MAX, g->comm), "MPI_Allreduce"));
+  const int code = MPI_Allreduce(MPI_IN_PLACE, &b->urgency, 1, MPI_DOUBLE, MPI_MAX, g->comm);
+  SL_TRY_OUT(sl_comm_agree(g->comm, sl_comm_status(code, "MPI_Allreduce")));
   if (e->type->functions->share) SL_TRY_OUT(e->type->functions->share(e, g, b));
   *number = e->n_buckets;
   e->bucket[e->n_buckets++] = b;

@@ -36,8 +36,9 @@ typedef struct sl_exchange_move {
   int rank;  /* of the group: 0 to its ranks - 1, or one of the names above */
   int lossy; /* SUM: may be compressed between nodes; what one round leaves out is added in the next */
   int group; /* number from sl_exchange_group; 0: all ranks */
-  /* Seconds from this move to the end of the step, >= 0. Of the groups with posted buckets, the one with the most
-   * urgent bucket moves first. It may differ between ranks; the largest counts. */
+  /* How much of the step depends on this move, >= 0, such as the path from it to the end of the step. Of the groups
+   * with posted buckets, the one with the most urgent bucket moves first. It may differ between ranks; the largest
+   * counts. */
   double urgency;
 } sl_exchange_move;
 

@@ -344,6 +344,7 @@ static sl_status open_group(sl_exchange *e, sl__group *g) {
   SL_TRY(prepare_lane(l, 0, &fits));
   if (fits) return SL_OK;
   release_lane(l);
+  e->nodes = e->ranks; /* callers must not rely on shared memory either (sl_exchange_nodes) */
   return prepare_lane(l, 1, &fits);
 }
 

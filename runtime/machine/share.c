@@ -9,10 +9,17 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime_state.h"
 
+enum { GPU_NAMES = 512 }; /* bytes of the text that names a rank's visible GPUs */
+
+/* Gives the ranks of the node one status. Collective over the node. */
+static sl_status agree(const sl_runtime *rt, sl_status status) {
+  return rt->local_ranks == 1 ? status : sl_comm_agree(rt->node_comm, status);
+}
+
 /* Gathers the texts of all ranks of the node, n bytes each, in one block that the caller frees. */
 static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
   char *block = calloc((size_t)rt->local_ranks + 1, n);
-  if (!block) return sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks);
+  SL_TRY(agree(rt, block ? SL_OK : sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks)));
   char *own = block + (size_t)rt->local_ranks * n;
   snprintf(own, n, "%s", mine);
   sl_status status = SL_OK;
@@ -82,8 +89,25 @@ static void share_gpu_memory(sl_runtime *rt, int sharers) {
 #endif
 }
 
-/* Finds this rank's GPUs: ranks that see the same ones (CUDA_VISIBLE_DEVICES) divide them into equal runs. Collective
- * over the node. */
+/* The text by which ranks find those that see the same GPUs: their addresses. CUDA_VISIBLE_DEVICES is not enough, since
+ * containers and batch systems give each rank another GPU as its number 0. Parts of a GPU (MIG) have one address but
+ * different names there. */
+static void name_gpus(int visible, char *text, size_t n) {
+  const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+  snprintf(text, n, "%s", devices ? devices : "");
+#if CAN_USE_CUDA
+  size_t used = 0;
+  for (int i = 0; i < visible && used < n && !strstr(text, "MIG"); i++) {
+    char address[32];
+    if (cudaDeviceGetPCIBusId(address, sizeof address, i) != cudaSuccess) return;
+    used += (size_t)snprintf(text + used, n - used, "%s,", address);
+  }
+#else
+  (void)visible;
+#endif
+}
+
+/* Finds this rank's GPUs: ranks that see the same ones divide them into equal runs. Collective over the node. */
 static sl_status find_gpus(sl_runtime *rt) {
   int visible = 0, ranks = 0, rank = 0, sharers = 0, wanted = rt->options.gpus;
   char *all = NULL;
@@ -91,10 +115,20 @@ static sl_status find_gpus(sl_runtime *rt) {
 #if CAN_USE_CUDA
   if (wanted != 0 && cudaGetDeviceCount(&visible) != cudaSuccess) visible = 0;
 #endif
-  const char *devices = getenv("CUDA_VISIBLE_DEVICES");
-  SL_TRY(gather_texts(rt, devices ? devices : "", 512, &all));
+  char seen[GPU_NAMES];
+  name_gpus(visible, seen, sizeof seen);
+#ifdef STARPU_MAXCUDADEVS
+  if (visible > STARPU_MAXCUDADEVS) {
+    if (rt->local_rank == 0)
+      sl_log(SL_LOG_WARNING,
+             "this StarPU uses %d GPUs at most, and %d are visible: tools/build-starpu --cuda builds one for 16",
+             STARPU_MAXCUDADEVS, visible);
+    visible = STARPU_MAXCUDADEVS;
+  }
+#endif
+  SL_TRY(gather_texts(rt, seen, sizeof seen, &all));
   for (int r = 0; r < rt->local_ranks; r++)
-    if (strncmp(all + (size_t)r * 512, all + (size_t)rt->local_rank * 512, 512) == 0) {
+    if (strcmp(all + (size_t)r * sizeof seen, all + (size_t)rt->local_rank * sizeof seen) == 0) {
       rank += r < rt->local_rank;
       ranks++;
     }
@@ -112,9 +146,6 @@ static sl_status find_gpus(sl_runtime *rt) {
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%d GPUs were asked for but rank %d has %d of the %d visible ones", wanted,
                        rt->rank, rt->gpus, visible));
   if (wanted >= 0 && wanted < rt->gpus) rt->gpus = wanted;
-#ifdef STARPU_MAXCUDADEVS
-  if (rt->gpus > STARPU_MAXCUDADEVS) rt->gpus = STARPU_MAXCUDADEVS;
-#endif
   for (int r = 0; r < ranks; r++) sharers += (int)((int64_t)r * visible / ranks) == rt->first_gpu;
   if (rt->gpus) share_gpu_memory(rt, ranks > visible ? sharers : 1);
 out:
@@ -142,15 +173,17 @@ sl_status sl__divide_node(sl_runtime *rt) {
   sl_status status = SL_OK;
   hwloc_bitmap_t allowed = NULL;
   int ranks, rank;
-  SL_TRY_OUT(allowed_pus(rt->topology, &allowed));
-  SL_TRY_OUT(find_gpus(rt));
+  status = allowed_pus(rt->topology, &allowed);
+  SL_TRY_OUT(agree(rt, status));
+  status = find_gpus(rt);
   if (rt->options.gpus_alone && rt->gpus && rt->options.workers == 0) rt->options.workers = -1;
-  if (rt->options.workers < 0 && rt->gpus == 0)
-    SL_TRY_OUT(
-        sl_blame(sl_fail(SL_EUNSUPPORTED, "only GPUs may compute, but rank %d has no GPU", rt->rank), "workers, gpus"));
-  if (rt->options.fast && rt->gpus == 0)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
-                        "gpu_kernels, gpus"));
+  if (status == SL_OK && rt->options.workers < 0 && rt->gpus == 0)
+    status =
+        sl_blame(sl_fail(SL_EUNSUPPORTED, "only GPUs may compute, but rank %d has no GPU", rt->rank), "workers, gpus");
+  if (status == SL_OK && rt->options.fast && rt->gpus == 0)
+    status = sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
+                      "gpu_kernels, gpus");
+  SL_TRY_OUT(agree(rt, status)); /* before the others wait for this rank */
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
   int domain[STARPU_NMAXWORKERS];

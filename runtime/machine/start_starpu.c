@@ -230,6 +230,10 @@ static sl_status start_starpu(sl_runtime *rt, int first) {
     for (int i = 0; i < STARPU_NMAXWORKERS; i++) conf.workers_cuda_gpuid[i] = (unsigned)(rt->first_gpu + i % rt->gpus);
   }
 #endif
+#if CAN_USE_CUDA
+  /* StarPU pins host memory from this thread; otherwise each rank would make a context on GPU 0 for that. */
+  if (rt->gpus) (void)cudaSetDevice(rt->first_gpu);
+#endif
   const int lock = first ? lock_calibration(rt) : -1;
   const int error = starpu_init(&conf);
   if (lock >= 0) close(lock);

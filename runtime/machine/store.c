@@ -20,6 +20,7 @@ struct sl_store {
   MPI_Win window; /* memory that the node's ranks share; MPI_WIN_NULL: none */
   char *common;
   size_t common_bytes, used;
+  int pinned; /* common is page-locked for GPUs */
 };
 
 /* PINNED: blocks of so many bytes or more are pinned. */
@@ -139,6 +140,7 @@ void sl_store_destroy(sl_store *store) {
     free(store->tensor[i]->name);
     free(store->tensor[i]);
   }
+  if (store->pinned) sl_block_unpin(store->common, store->common_bytes);
   if (store->window != MPI_WIN_NULL) MPI_Win_free(&store->window);
   free(store->tensor);
   free(store);
@@ -208,7 +210,7 @@ sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, si
   if (!fits) store->window = MPI_WIN_NULL;
   SL_TRY(sl_comm_status(MPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
   if (!all) {
-    if (fits) MPI_Win_free(&store->window);
+    store->window = MPI_WIN_NULL; /* freeing it is collective, and some ranks have none */
     return sl_fail(SL_ENOMEM, "no shared memory for %zu bytes of tensors", bytes);
   }
   MPI_Aint size;
@@ -216,6 +218,7 @@ sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, si
   store->common = (char *)(((uintptr_t)base + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
   store->common_bytes = bytes;
   if (rank == 0) memset(store->common, 0, bytes);
+  store->pinned = bytes >= PINNED && sl_block_pin(store->common, bytes);
   return sl_comm_status(MPI_Barrier(node), "MPI_Barrier");
 }
 

@@ -158,7 +158,8 @@ static void set_vector_ops(void) {
 }
 
 void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT; /* vectors may be registered while tasks use others */
+  static pthread_once_t once = PTHREAD_ONCE_INIT;               /* vectors may be registered while tasks use others */
+  for (; n > UINT32_MAX && n % 2 == 0; n /= 2) bytes_each *= 2; /* StarPU counts elements in 32 bits */
   struct starpu_vector_interface vector = {.id = STARPU_VECTOR_INTERFACE_ID,
                                            .ptr = (uintptr_t)data,
                                            .dev_handle = (uintptr_t)data,

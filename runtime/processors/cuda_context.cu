@@ -90,6 +90,8 @@ extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels) {
                  cublasGetStatusString(status));
 }
 
+extern "C" void sl_cuda_forget_error(void) { (void)cudaGetLastError(); }
+
 extern "C" void *sl_cuda_scratch_memory(const sl_cuda *cuda) { return cuda->scratch; }
 
 extern "C" size_t sl_cuda_bytes(const sl_cuda *cuda) { return cuda->scratch_bytes + cuda->blas_bytes; }

@@ -52,6 +52,9 @@ sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Prepares cuBLAS on the context's stream, for fast kernels. Its results are reproducible on devices of one kind: no
  * atomics, sums in float, a work space of fixed size. SL_ENOMEM, SL_ESTARPU; SL_EUNSUPPORTED: the GPU has no TF32. */
 sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels);
+/* Forgets a failure of an earlier call of the CUDA runtime on this thread: StarPU leaves that of an allocation that it
+ * makes up for by evicting data, and the next launch would be taken for failed. Failures of kernels stay. */
+void sl_cuda_forget_error(void);
 /* The scratch memory. */
 void *sl_cuda_scratch_memory(const sl_cuda *cuda);
 /* Bytes of device memory that the context holds: scratch, and the work space of cuBLAS. */

@@ -109,7 +109,7 @@ sl_status sl_tokenizer_encode(sl_tokenizer *t, const char *text, size_t bytes, i
   sl__ids ids = {0};
   sl_status status = SL_OK;
   *tokens = NULL, *n = 0;
-  if (!sl__grow(&ids.id, &ids.room, bytes / 3, sizeof *ids.id)) return sl_no_memory("for %zu bytes of text", bytes);
+  if (!sl__grow(&ids.id, &ids.room, bytes / 3 + 1, sizeof *ids.id)) return sl_no_memory("for %zu bytes of text", bytes);
   status = encode_stretch(t, text, bytes, 0, &ids);
   if (status != SL_OK) {
     free(ids.id);

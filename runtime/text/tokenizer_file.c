@@ -114,7 +114,14 @@ static sl_status added_tokens(const char *path, const json_t *root, sl_tokenizer
 /* The kinds that a tokenizer.json can describe. */
 static const sl__tokenizer_kind *const kinds[] = {&sl__bpe, &sl__wordpiece};
 
-static const sl__tokenizer_kind *kind_of(const char *type) {
+/* Old files, such as GPT-2's, do not name the kind; their members show it, in the order in which the library tokenizers
+ * tries the kinds. */
+static const sl__tokenizer_kind *kind_of(const json_t *model) {
+  const char *type = sl__json_type(model);
+  if (!json_object_get(model, "type")) {
+    if (json_object_get(model, "merges")) return &sl__bpe;
+    return json_object_get(model, "vocab") && json_object_get(model, "unk_token") ? &sl__wordpiece : NULL;
+  }
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(kinds[i]->type, type) == 0) return kinds[i];
   return NULL;
@@ -139,10 +146,9 @@ static sl_status open_json(const char *path, sl_tokenizer **result) {
   SL_TRY(sl_json_read(path, &root));
   sl_status status = SL_OK;
   const json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
-  const char *type = sl__json_type(model);
-  const sl__tokenizer_kind *kind = kind_of(type);
+  const sl__tokenizer_kind *kind = kind_of(model);
   if (!json_is_object(model)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is not a tokenizer: it has no object 'model'", path));
-  if (!kind) SL_TRY_OUT(sl__unsupported(path, "model.type", type));
+  if (!kind) SL_TRY_OUT(sl__unsupported(path, "model.type", sl__json_type(model)));
   SL_TRY_OUT(sl__tokenizer_new(kind, &t));
   SL_TRY_OUT(take_vocabulary(path, "model.vocab", root, vocab, t));
   SL_TRY_OUT(kind->read(path, root, model, t));

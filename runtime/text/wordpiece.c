@@ -12,7 +12,7 @@ static int is_chinese(int32_t c) { /* CJK ideographs, as BERT lists them */
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-/* Characters that cleaning drops: control, format, private and unassigned ones, NUL and U+FFFD. */
+/* Characters that cleaning drops: control, format and private ones, NUL and U+FFFD. */
 static int is_dropped(int32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return 0;
   if (c < 0x80) return c < 32 || c == 127;

@@ -5,8 +5,9 @@
  * The step graphs of all ranks are scheduled together, greedily, each rank's tasks by its own urgencies. A message
  * begins when its sender has the value, its receiver has a buffer for it, and the message before it on the same lane
  * has ended; a lane leads from one rank to another. A rank sends one message at a time and receives one at a time: the
- * one that has been ready longest. Sums over the other dimension of the mesh (data) run one after another on a lane of
- * each rank. Only the ranks of one data replica are scheduled; they stand for the ranks of all replicas.
+ * one that has been ready longest. (The exchange itself moves the most urgent one first, by segments: exchange.h.) Sums
+ * over the other dimension of the mesh (data) run one after another on a lane of each rank. Only the ranks of one data
+ * replica are scheduled; they stand for the ranks of all replicas.
  *
  * With GPUs each task runs on the worker that its rank's own schedule has chosen. A value in another memory arrives
  * after the latency of a copy and the time for its bytes. Copies from a GPU run one after another, and so do copies to

@@ -16,8 +16,9 @@ typedef struct sl_schedule {
   int *onto;       /* [values] input whose buffer this output of an in-place operation takes over; -1: none */
   sl_cost *cost;   /* [n] */
   double *seconds; /* [n] predicted, on its worker */
-  double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step, plus one critical
-                      path for each later micro-batch */
+  double *urgency; /* [n] seconds on the longest path from the node's start to the end of its turn, plus `turn` for each
+                      later turn (a pass of a micro-batch through a stage) */
+  double turn;     /* the longest of these paths */
   double *start;   /* [n] in the predicted schedule, seconds from the step's start */
   int *worker;     /* [n] likewise: CPU workers first, then GPUs; -1: an exchange */
   int *order;      /* [n] nodes by predicted start: an order of execution */

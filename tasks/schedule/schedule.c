@@ -359,9 +359,8 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   }
   s->critical_path = longest_path(s);
   sl__upward_ranks(s, g, machine, on);
-  double most = 0;
-  for (int i = 0; i < s->n; i++) most = fmax(most, s->urgency[i]);
-  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->turns - 1 - g->node[i]->turn) * most;
+  for (int i = 0; i < s->n; i++) s->turn = fmax(s->turn, s->urgency[i]);
+  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->turns - 1 - g->node[i]->turn) * s->turn;
   SL_TRY_OUT(predict(s, g, machine, on));
   SL_TRY_OUT(prefer_sums(s, g, machine, on));
   *schedule = s;

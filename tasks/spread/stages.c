@@ -158,7 +158,7 @@ static sl_status bad_cuts(sl_status status) { return sl_blame(status, "stages");
 /* Reads pipe->cuts as a list of numbers. */
 static sl_status read_shares(cutter *c, const char *cuts) {
   int n = 0;
-  for (const char *at = cuts; *at; n++) {
+  for (const char *at = cuts; *at || n == 0 || at[-1] == ','; n++) {
     char *end;
     const int length = (int)strcspn(at, ",");
     const double share = strtod(at, &end);
@@ -185,7 +185,7 @@ static int place_named(const cutter *c, const char *name, int length) {
 /* Reads pipe->cuts as a list of layers, and cuts in front of them. */
 static sl_status cut_by_names(cutter *c, const char *cuts) {
   int n = 0;
-  for (const char *at = cuts; *at; n++) {
+  for (const char *at = cuts; *at || n == 0 || at[-1] == ','; n++) {
     const int length = (int)strcspn(at, ","), place = place_named(c, at, length), last = n < c->runs ? c->cut[n] : 0;
     if (place == NONE)
       return bad_cuts(sl_fail(SL_EINVAL, "the model has no layer '%.*s' that can begin a stage; the first one is '%s'",

@@ -79,6 +79,7 @@ void sl__run_on_gpu(void *buffers[], void *arg) {
   sl__task *t = arg;
   atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
   sl_cuda *cuda = context_of(t);
+  sl_cuda_forget_error();
   atomic_store_explicit(&given[starpu_worker_get_id()], t, memory_order_relaxed);
   t->mark = t->recorder ? sl_cuda_mark_begin(cuda) : -1;
   if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {

@@ -150,7 +150,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
                          sl_dtype_bytes(dtype), sl_dtype_bytes(graph->value[node->in[i]]->dtype)));
   sl_exchange_move move = attr->move;
   if (!node->message) move.group = x->group;
-  move.urgency = urgency;
+  move.urgency = move.kind == SL_EXCHANGE_SEND ? 0 : urgency;
   SL_TRY_OUT(sl_exchange_add(x->engine, move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));

@@ -24,6 +24,9 @@ struct sl_program {
   starpu_data_handle_t *slot; /* [memory->n_slots] */
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
+  void *exchanged;            /* slots of values that move, exchanged_bytes; NULL: none */
+  size_t exchanged_bytes;
+  int exchanged_pinned;
   sl_placements *placements;
   int stages;       /* of a pipeline; 1: none */
   int pass_kinds;   /* of its order */

@@ -180,6 +180,8 @@ static sl_status make_slots(sl_program *p) {
   if (shared_bytes) {
     SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
     if (!SL_SIMULATED) memset(memory, 0, shared_bytes);
+    p->exchanged = memory, p->exchanged_bytes = shared_bytes;
+    p->exchanged_pinned = !SL_SIMULATED && sl_block_pin(memory, shared_bytes);
   }
   const size_t arena = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
   if (arena) status = sl_block_create(arena, "temporaries", &p->arena);
@@ -236,9 +238,11 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
     handle[k] = sl__program_handle(p, v);
     moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
   }
-  const sl_status status = data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle,
-                                                              n, p->schedule->urgency[t->index], t)
-                                          : sl_no_memory("for the exchange of layer '%s'", node->name);
+  /* In turns: ranks of several stages differ in the seconds of a turn. */
+  const double urgency = p->schedule->turn > 0 ? p->schedule->urgency[t->index] / p->schedule->turn : 0;
+  const sl_status status =
+      data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, urgency, t)
+                     : sl_no_memory("for the exchange of layer '%s'", node->name);
   free(data), free(handle);
   return status;
 }
@@ -311,7 +315,8 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int *buffer_o
   return SL_OK;
 }
 
-/* Sets priorities: microseconds of urgency if the policy takes any number, else scaled to its range. */
+/* Sets priorities: microseconds of urgency if the policy takes any number (longer units if the step is long), else
+ * scaled to its range. */
 static void set_priorities(sl_program *p) {
   int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
   double most = 1e-12;
@@ -319,7 +324,8 @@ static void set_priorities(sl_program *p) {
   for (int i = 0; i < p->graph->n_nodes; i++) {
     double share = p->schedule->urgency[i] / most;
     double wide = (double)high - low;
-    p->task[i].task->priority = wide > 1e6 ? (int)fmin(p->schedule->urgency[i] * 1e6, 1e9) : low + (int)(share * wide);
+    p->task[i].task->priority =
+        wide > 1e6 ? (int)fmin(p->schedule->urgency[i] * 1e6, share * 1e9) : low + (int)(share * wide);
   }
 }
 
@@ -505,6 +511,7 @@ void sl_program_destroy(sl_program *p) {
     if (p->task[i].task) starpu_task_destroy(p->task[i].task);
   for (int k = 0; p->slot && k < p->memory->n_slots; k++)
     if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
+  if (p->exchanged_pinned) sl_block_unpin(p->exchanged, p->exchanged_bytes);
   sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
   sl__residences_destroy(p->residences);

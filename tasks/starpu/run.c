@@ -55,7 +55,21 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
-/* First task whose data exceed a GPU's memory; StarPU would retry the allocation for ever. NULL: none. */
+/* Whether all tasks before a task have ended. */
+static int is_ready(const sl__task *task, const sl__task *t) {
+  for (int i = 0; i < t->n_before; i++)
+    if (state_of(&task[t->before[i]]) != SL__ENDED) return 0;
+  return 1;
+}
+
+/* Whether StarPU may have given the task to this worker. */
+static int may_run_on(const struct starpu_task *t, int worker) {
+  const uint32_t where = t->where == -1 ? t->cl->where : (uint32_t)t->where;
+  return (where == 0 || where & STARPU_CUDA) && (!t->execute_on_a_specific_worker || (int)t->workerid == worker);
+}
+
+/* First ready task whose data exceed the memory of a GPU that may have it; StarPU would retry the allocation for ever.
+ * NULL: none. */
 static const sl__task *too_large(const sl__task *task, const int *order, int n, size_t *bytes, size_t *memory,
                                  int *gpu) {
   int worker[STARPU_NMAXWORKERS];
@@ -66,7 +80,8 @@ static const sl__task *too_large(const sl__task *task, const int *order, int n, 
     for (int k = 0; all >= 0 && k < n; k++) {
       struct starpu_task *t = task[order[k]].task;
       *bytes = 0;
-      if (!t || !t->cl || state_of(&task[order[k]]) != SL__WAITING) continue;
+      if (!t || !t->cl || state_of(&task[order[k]]) != SL__WAITING || !is_ready(task, &task[order[k]])) continue;
+      if (!may_run_on(t, worker[g])) continue;
       for (unsigned i = 0; i < (unsigned)STARPU_TASK_GET_NBUFFERS(t); i++)
         *bytes += starpu_data_get_size(STARPU_TASK_GET_HANDLE(t, i));
       *memory = (size_t)all;

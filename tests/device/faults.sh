@@ -80,7 +80,7 @@ soon of_program
 kill -KILL $program
 wait $program 2>/dev/null
 # shellcheck disable=SC2086 # without the blanks
-if soon ends ${device:-none}; then tap ok 'a program is killed: its device ends, too'; else tap 'not ok' "a program is killed: its device $device runs on"; fi
+if [ -n "$device" ] && soon ends ${device}; then tap ok 'a program is killed: its device ends, too'; else tap 'not ok' "a program is killed: its device $device runs on"; fi
 
 # A missing wait shows in the results of a lazy device, which does only what someone waits for. A right program is right
 # there, too, and with any delays.

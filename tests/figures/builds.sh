@@ -22,7 +22,8 @@ for model in ${MODELS:-mlp lenet gpt2-nano}; do
       json=$("$program" bench "$model" --steps "${steps[$model]:-10}" --no-measure --json 2>/dev/null) || { echo "$program bench $model failed"; exit 1; }
       if [ "$program" = "$starling" ]; then a=$json; else b=$json; fi
     done
-    [ "$(field state_digest <<<"$a")" = "$(field state_digest <<<"$b")" ] || same=no
+    digest=$(field state_digest <<<"$a")
+    [ -n "$digest" ] && [ "$digest" = "$(field state_digest <<<"$b")" ] || same=no
     x=$(field step_s <<<"$a") y=$(field step_s <<<"$b")
     mine+="$x"$'\n' theirs+="$y"$'\n' ratios+="$(awk -v a="$x" -v b="$y" 'BEGIN { printf "%.4f", a / b }')"$'\n'
   done

@@ -11,4 +11,5 @@ export STARLING top_srcdir
 export MPIEXEC
 out=$(CDPATH='' sh "$top/tests/lessons/lessons.sh")
 echo "$out"
+! echo "$out" | grep '# SKIP' | grep -v 'no GPU' || { echo 'MISSED: lessons were left out'; exit 1; }
 ! echo "$out" | grep -q '^not ok' && echo "$out" | grep -q '^1\.\.[1-9]'

@@ -38,8 +38,8 @@ while read -r model batch; do
   "$starling" plan $model $batch --run --json >found 2>err || { cat err; exit 1; }
   took=$((SECONDS - began))
   # Of the measured plans, the fastest: its command without the program, the model and the batch.
-  jq -r '[.plans[], .default | select(.measured_step_s)] | min_by(.measured_step_s) | .command' found |
-    tr ' ' '\n' | grep -E '^--' | grep -vE '^--batch' | tr '\n' ' ' >plan-found
+  jq -er '[.plans[], .default | select(.measured_step_s)] | min_by(.measured_step_s) | .command' found >command || { echo "plan $model measured nothing"; exit 1; }
+  tr ' ' '\n' <command | grep -E '^--' | grep -vE '^--batch' | tr '\n' ' ' >plan-found
   number=0
   for leaves in 1 2; do
     for each in 1 2 4 8 16; do

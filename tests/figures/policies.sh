@@ -55,7 +55,7 @@ compare() { # model, bench's options
   cat "$to.txt"
   [ "$where" = cpus ] || table "$to"
   [ "$where" = gpu ] || jq -e '.same_bits' "$to/compare.json" >/dev/null || { echo 'MISSED: not the same bits'; missed=1; }
-  jq -e '.bound_s as $b | [.policies[] | select(.step_s)] | length > 0 and all(.step_s >= $b)' "$to/compare.json" >/dev/null || { echo 'MISSED: a step below the bound'; missed=1; }
+  jq -e '.bound_s as $b | [.policies[] | select(.step_s)] | $b > 0 and length > 0 and all(.step_s >= $b)' "$to/compare.json" >/dev/null || { echo 'MISSED: a step below the bound'; missed=1; }
 }
 if [ "$where" = gpu ]; then
   # A StarPU home of its own: the times of an emulated GPU are not those of this machine.

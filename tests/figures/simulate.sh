@@ -75,6 +75,7 @@ END {
     printf "%-44s %10.3f %8.3f %9.3f %10.3f %+7.1f%%  %s%s\n", key, 1e3 * m, 1e3 * least, 1e3 * most, 1e3 * s, 100 * e, kinds[key], within ? " within the spread" : ""
     errors[++ne] = a; if (a > worst && !within) worst = a
   }
+  if (!ne) { print "nothing was measured"; exit 1 }
   for (i = 1; i <= ne; i++) x[i] = errors[i]
   m = median(ne)
   printf "%-52s target %-8s value %-8s %s\n", "median error of the step time", "3%", sprintf("%.1f%%", 100 * m), m <= 0.03 ? "met" : "MISSED"

@@ -344,6 +344,7 @@ check 'starling lesson: the folder has no solution' eval '! grep -rqF "fabsf(y[i
 check 'starling lesson: the folder has no path into the sources' eval '! grep -rqE "[.][.]/[.][.]/build|examples/[01]" hand-out'
 expect 'starling lesson: a folder with files is refused' 1 'hand-out/7 is not empty' lesson 7 hand-out/7
 expect 'starling lesson: a folder without images' 1 'has no IDX files' lesson 2 hand-out/none --data one
+check 'and nothing is left of it' test -z "$(ls hand-out/none)"
 alone() { env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" run; }
 ! alone hand-out/7 >"$work/out" 2>"$work/err"
 check 'the folder alone builds and judges the lesson' grep -q '^points: 0 of 6' "$work/out"

@@ -10,15 +10,23 @@ paced() { patience=$(($1 + 2 * $(pace))); } # the stall timeout of the next job
 # A job that is suspended as a whole, as by Ctrl-Z or a batch system, goes on afterwards.
 code=0
 paced 4
-$limit "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 60 --leaves 3 --workers 1 --steps 40 --eval-every 10 \
-  --checkpoint-every 5 --stall-timeout $patience --quiet --out a >out 2>err &
+$limit "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 60 --leaves 3 --workers 1 --steps 1000000 --eval-every 100000 \
+  --log-every 1 --stall-timeout $patience --quiet --out a >out 2>err &
 job=$!
-wait_until test -e a/checkpoints
-for rank in 0 1; do kill -STOP "$(rank_of $job $rank)"; done
+wait_while $job has_lines a/metrics.jsonl 3
+zero=$(rank_of $job 0) one=$(rank_of $job 1)
+check 'both ranks are there' test -n "$zero" -a -n "$one"
+kill -STOP "$zero" "$one"
+suspended() { for pid in "$zero" "$one"; do grep -q '^State:[[:space:]]*T' "/proc/$pid/status" || return 1; done; }
+check 'a job is suspended' wait_while $job suspended
+lines=$(grep -c '' a/metrics.jsonl)
 sleep $((patience + 2))
-for rank in 0 1; do kill -CONT "$(rank_of $job $rank)"; done
+check 'it makes no steps' test "$(grep -c '' a/metrics.jsonl)" = "$lines"
+kill -CONT "$zero" "$one"
+check 'then it goes on' wait_while $job has_lines a/metrics.jsonl $((lines + 3))
+kill -TERM "$zero" "$one"
 wait $job || code=$?
-check 'a suspended job goes on' test $code = 0
+check 'until a signal ends it' test $code = 75
 
 # A rank that reads its data for longer than the others is no stall: others hear from it, and reading may take long. Nor
 # does rank 2, which hears from no other, end the job. More patience here: ranks that wait keep the cores busy, so on a
@@ -49,11 +57,13 @@ late() {
   until [ -n "$(rank_of $job 1)" ] || ! kill -0 $job 2>/dev/null; do sleep 0.1; done
   sleep $((patience - 2))
   victim=$(rank_of $job 1)
-  kill -STOP "$victim"
+  kill -STOP "$victim" && stopped=yes
   sleep 6
   kill -CONT "$victim"
 }
+stopped=no
 run_meanwhile=late
 paced 12
 reads_for 'nor where its reports are late for less than the timeout' $((patience + 10)) 2
+check 'they were late' test $stopped = yes
 finish

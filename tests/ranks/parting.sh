@@ -20,7 +20,7 @@ job() { # name, rank, call, which one (0: none), data
     cd "$1" || exit
     code=0
     env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$3" FAULT_N="$4" FAULT_HOW=stop FAULT_RANK="$2" FAULT_LOG=calls \
-      $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options --stall-timeout $patience --out run >out 2>err || code=$?
+      $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options --stall-timeout $patience --out "$work/$1/run" >out 2>err || code=$?
     echo "$code" >code
   ) &
 }
@@ -72,5 +72,6 @@ check 'stopped in a checkpoint: the stall file says for whom rank 0 waits' sh -c
 for job in barrier finalize; do
   check "$job: the run is whole" test -s $job/run/model.safetensors -a -s $job/run/summary.json
 done
-check 'no process stays' sh -c "! ps -e -o args= | grep -v grep | grep -q '$work/.*/run'"
+none_stays() { ! ps -e -o args= | grep -v grep | grep -q "$work/.*/run"; }
+check 'no process stays' wait_until none_stays
 finish

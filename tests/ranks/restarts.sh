@@ -136,6 +136,7 @@ done
   expect '--hosts: too few' 2 '--ranks 5, but --hosts a:2,b has room for only 3' train mlp $options --hosts a:2,b --ranks 5
   expect '--mpiexec: no program' 2 'there is no program no/such; --mpiexec names another' train mlp $options --ranks 2 --mpiexec no/such
   expect '--ranks 0' 2 'ranks' train mlp $options --ranks 0
+  expect '--mpiexec: a program that starts nothing' 1 'has started no rank' train mlp $options --ranks 2 --mpiexec /bin/true --out never
   expect 'a model that is none' 2 'nosuch' train nosuch $options --ranks 2 --mpiexec "$MPIEXEC" --restarts 2 --out none
 }
 check 'is not tried again' test "$(grep -c restart err)" = 0

@@ -27,8 +27,11 @@ is_last() { # rank: no other one has a process
     [ "$other" = "$1" ] || [ -z "$(process_of "$other")" ] || return 1
   done
 }
+stopped=0
 for ranks in 2 3; do
   patience=1000
+  start $ranks # what the first start prepares takes no part in the span
+  wait $job
   from=$(ms)
   start $ranks
   wait $job
@@ -66,10 +69,12 @@ for ranks in 2 3; do
       check "$moment: too late, the job had ended" wait_until gone "$victim"
       continue
     fi
+    stopped=$((stopped + 1))
     echo "exit code $code after $took ms" >>out
     check "$moment: named" named $rank
     [ -z "${LATE-}" ] || check "$moment: $took ms later, at most $patience + $LATE s" test $took -le $(((patience + LATE) * 1000))
     check "$moment: no process stays" wait_until gone "$victim"
   done
 done
+check "$stopped ranks were stopped in time" test $stopped -gt 0
 finish

@@ -437,6 +437,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   sl_status status = sl__option_default_text(&o->placement, "policy"); /* by plan, all policies would be alike */
   if (status != SL_OK) return status;
   if (o->no_priorities) return sl_fail(SL_EINVAL, "--no-priorities: compare takes --priorities off");
+  if (o->no_record) return sl_fail(SL_EINVAL, "compare computes its figures from task records: leave --no-record out");
   sl__meter_start(&c.meter, o->quiet, 0);
   if (o->described) {
     status = sl__compare_simulated(&c);

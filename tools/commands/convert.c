@@ -33,7 +33,8 @@ static void clear(const char *path, int was_there) {
   if (!folder) return;
   for (struct dirent *d; (d = readdir(folder));) {
     const char *end = strrchr(d->d_name, '.');
-    if (end && (strcmp(end, ".safetensors") == 0 || strcmp(end, ".json") == 0)) unlinkat(dirfd(folder), d->d_name, 0);
+    if (end && d->d_name[0] != '.' && (strcmp(end, ".safetensors") == 0 || strcmp(end, ".json") == 0))
+      unlinkat(dirfd(folder), d->d_name, 0);
   }
   closedir(folder);
   if (!was_there) rmdir(path);

@@ -161,10 +161,14 @@ static sl_status write_text(writer *w) {
 static sl_status find_limit(writer *w) {
   const sl__model_facts *f = w->facts;
   w->limit = w->o->length > 0 ? w->o->length : f->data.length;
-  if (w->o->length > 0 || f->step > 0) return SL_OK;
+  if (w->o->length <= 0 && f->step > 0) return SL_OK;
   SL_TRY(fit_program(w, 1));
   const sl_tensor *positions = sl_store_find(w->job.store, "wpe.weight");
-  if (positions) w->limit = positions->shape.dim[0];
+  if (positions && w->o->length <= 0) w->limit = positions->shape.dim[0];
+  if (positions && w->limit > positions->shape.dim[0])
+    return sl_blame(sl_fail(SL_EINVAL, "a window of %lld tokens, but the model has %lld positions", (long long)w->limit,
+                            (long long)positions->shape.dim[0]),
+                    "window");
   return SL_OK;
 }
 

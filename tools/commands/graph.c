@@ -169,12 +169,13 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   machine.fast = sl__gpu_kernels(o);
   if (!o->described) plan.tiles.blocks |= sl__job_prefers_blocks(o, training.precision, gpus);
   if (!o->described && plan.tiles.blocks) sl_machine_set_tiles(&machine);
-  if (o->plan && strcmp(o->plan, "machine") == 0) {
-    double gain;
-    SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));
-  }
   sl__mesh mesh;
   SL_TRY_OUT(sl__mesh_of(o, ranks, &mesh));
+  SL_TRY_OUT(sl__pipe_is_there(o, &mesh));
+  if (o->plan && strcmp(o->plan, "machine") == 0) {
+    double gain;
+    SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, &mesh, &plan, &gain));
+  }
   SL_TRY_OUT(sl__settle_folds(&mesh, gpus > 0, &training));
   const int sharing = sl__mesh_sharing(&mesh);
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));

@@ -159,10 +159,11 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_folder_make_all(to, 0777, NULL));
   SL_TRY_OUT(sl__names_read(to, &there));
   if (there.n > 0) SL_TRY_OUT(sl_fail(SL_EEXIST, "%s is not empty: name a new folder", to));
+  const char *makefile = text_of(&l.own, "Makefile");
+  /* First: where the images are missing, nothing is left behind. */
+  if (strstr(makefile, "DATA") || strstr(text_of(&l.own, "faults"), "DATA")) SL_TRY_OUT(put_data(o, to, &with_data));
   SL_TRY_OUT(sl__texts_write(&l.own, to));
   SL_TRY_OUT(sl__texts_write(&l.start, to));
-  const char *makefile = text_of(&l.own, "Makefile");
-  if (strstr(makefile, "DATA") || strstr(text_of(&l.own, "faults"), "DATA")) SL_TRY_OUT(put_data(o, to, &with_data));
   SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, &(change){HERE, found}, 1));
   SL_TRY_OUT(put_page(&l, found, to));
   sl_text_print("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");

@@ -9,6 +9,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/numbers/half.h"
 #include "tools/settings/model.h"
 
@@ -98,11 +99,17 @@ void sl__published_clear(sl__model_facts *facts) {
 
 /* Takes the number of heads, which shapes do not show, from the listed model of the same width; used without
  * config.json. */
-static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) {
+static sl_status guess_heads(const sl_format *format, void *sizes, const char *path) {
+  const sl_family *f = sl_format_family(format);
   const sl_size *heads = sl_size_find(f->sizes, "heads"), *width = sl_size_find(f->sizes, "width");
   if (!heads || *(int64_t *)((char *)sizes + heads->offset)) return SL_OK;
   for (const sl_model *m = f->models; m->name; m++)
     if (sl_size_equal(width, m->sizes, sizes)) {
+      if (strcmp(sl_format_library(format), "hf") == 0) /* whose models come with config.json */
+        sl_log(
+            SL_LOG_WARNING,
+            "no config.json lies beside %s: it is taken to have %lld heads, as %s has; --size heads=N says otherwise",
+            path, (long long)*(const int64_t *)((const char *)m->sizes + heads->offset), m->name);
       memcpy((char *)sizes + heads->offset, (const char *)m->sizes + heads->offset, sizeof(int64_t));
       return SL_OK;
     }
@@ -124,7 +131,7 @@ static sl_status find_model(const sl_weights *weights, const sl__model_wish *wis
   sl_status status = SL_OK;
   if (wish->sizes && (of_it || !wish->model))
     SL_TRY_OUT(sl_sizes_parse(f->sizes, sl_format_name(found->format), wish->sizes, sizes));
-  SL_TRY_OUT(guess_heads(f, sizes, sl_weights_path(weights)));
+  SL_TRY_OUT(guess_heads(found->format, sizes, sl_weights_path(weights)));
   status = of_it ? sl_model_with(wish->model, sizes, model) : sl_model_of_sizes(f, sizes, model);
 out:
   free(sizes);

@@ -18,12 +18,17 @@ typedef struct filter {
   int32_t *weight;
 } filter;
 
+enum { MOST_WEIGHTS = 1 << 24 };
+
 static void filter_free(filter *f) { free(f->first), free(f->count), free(f->weight); }
 
 /* Weights of the outputs [from, from + n) when `in` pixels become `out`. */
 static sl_status filter_make(int64_t in, int64_t out, int64_t from, int64_t n, filter *f) {
   const double scale = (double)in / (double)out, half = scale < 1 ? 1 : scale;
   *f = (filter){.n = n, .room = 2 * (int64_t)ceil(half) + 1};
+  if (f->room > MOST_WEIGHTS / n)
+    return sl_fail(SL_EUNSUPPORTED, "a side of %lld pixels is too long to become one of %lld", (long long)in,
+                   (long long)out);
   double *w = malloc((size_t)f->room * sizeof *w);
   f->first = malloc((size_t)n * sizeof *f->first);
   f->count = malloc((size_t)n * sizeof *f->count);

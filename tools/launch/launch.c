@@ -278,6 +278,12 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
     if (!signal && WIFSIGNALED(state)) signal = WTERMSIG(state);
     if (!signal && e.code > 128 && e.code <= 128 + LAST_SIGNAL) signal = e.code - 128;
     if (!signal && e.code >= FIRST_FATAL && e.code <= LAST) signal = e.code;
+    if (e.code == 0 && !ours && unheard(l) == l->ranks) {
+      e.code = SL__EXIT_FAILURE;
+      snprintf(e.what, sizeof e.what,
+               "%.300s ended and has started no rank: is it the mpiexec of this build's MPI (--mpiexec)?", l->mpiexec);
+      return e;
+    }
     e.lost = signal > 0 || e.code > 128 || e.code == SL__EXIT_LOST || (ours && e.code == 0);
     if (e.lost && e.code != SL__EXIT_LOST) name_dead(l, said, signal, e.what, sizeof e.what);
   }

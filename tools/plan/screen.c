@@ -57,7 +57,7 @@ static sl_machine machine_of(const sl__planning *s, const sl__simulated *job) {
   if (job->ranks > 1)
     m.exchange = 2.0 * BUCKET /
                  sl_interconnect_seconds(&simulation.joined,
-                                         &(sl_exchange_move){SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 0, 0}, BUCKET);
+                                         &(sl_exchange_move){.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL}, BUCKET);
   return m;
 }
 

@@ -80,10 +80,6 @@ sl_status sl__job_compare(const sl__job *j) {
 
 /* Rank 0 chooses the plan for all ranks. */
 static sl_status choose_plan(sl__job *j) {
-  if (sl__mesh_sharing(&j->ranks.mesh) > 1)
-    return sl_fail(SL_EINVAL,
-                   "--plan machine predicts ranks that divide samples; with pipe or tensor in --mesh give --leaves and "
-                   "--shards ('starling plan' searches meshes)");
   sl_plan *plan = &j->facts.plan;
   sl_machine machine;
   double gain = 1;
@@ -94,7 +90,7 @@ static sl_status choose_plan(sl__job *j) {
       machine = sl_machine_default(sl_runtime_cpu_workers(j->runtime), threads, sl_runtime_gpus(j->runtime));
     machine.fast = sl_runtime_fast(j->runtime);
     if (plan->tiles.blocks) sl_machine_set_tiles(&machine);
-    status = sl__plan_choose(j->o, j->facts.model, &j->facts.training, &machine, j->ranks.n, plan, &gain);
+    status = sl__plan_choose(j->o, j->facts.model, &j->facts.training, &machine, &j->ranks.mesh, plan, &gain);
   }
   SL_TRY(sl__ranks_agree(&j->ranks, status));
   plan->leaves = (int)sl__ranks_sum(&j->ranks, j->ranks.rank == 0 ? plan->leaves : 0);
@@ -142,12 +138,15 @@ static const uint64_t APART = 0x9e3779b97f4a7c15;
 
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
+  SL_TRY(sl__pipe_is_there(j->o, &j->ranks.mesh));
   const int gpus = sl__ranks_sum(&j->ranks, sl_runtime_gpus(j->runtime) > 0) == j->ranks.n;
   SL_TRY(sl__settle_folds(&j->ranks.mesh, gpus, &j->facts.training));
-  const int blocks = j->facts.plan.tiles.blocks;
+  const sl_plan of_file = j->facts.plan;
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
   if (j->file) {
-    j->facts.plan.tiles.blocks = blocks;
+    sl_plan *plan = &j->facts.plan;
+    plan->tiles = of_file.tiles, plan->seed = of_file.seed; /* the seed also masks tokens */
+    memcpy(plan->products, of_file.products, sizeof plan->products);
     if (sl_runtime_gpus(j->runtime) > 0) strcpy(j->facts.plan.products, "own"), j->facts.plan.tiles.blas = 0;
   } else {
     choose_sums(j);

@@ -34,7 +34,8 @@ out:
 }
 
 sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_training *training,
-                          const sl_machine *machine, int ranks, sl_plan *plan, double *gain) {
+                          const sl_machine *machine, const sl__mesh *mesh, sl_plan *plan, double *gain) {
+  const int ranks = mesh->data;
   const int gpus = machine->kind[SL_KIND_GPU].workers, parts = plan->micro_batches;
   const int groups[] = {1, 2, 4, gpus, 2 * gpus}, each[] = {1, 2, 4, 8};
   sl_model_data data;
@@ -43,6 +44,10 @@ sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_
   double before = 0, least = 0;
   sl_status status = SL_OK;
   *gain = 1;
+  if (sl__mesh_sharing(mesh) > 1)
+    return sl_fail(SL_EINVAL,
+                   "--plan machine predicts ranks that divide samples; with pipe or tensor in --mesh give --leaves and "
+                   "--shards ('starling plan' searches meshes)");
   SL_TRY(sl__synthetic_data(o, model, &data));
   SL_TRY_OUT(sl_network_training(model, &data, training, plan->batch, &network));
   SL_TRY_OUT(predict(network.graph, plan, ranks, (int)o->zero, machine, &before));

@@ -107,7 +107,6 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
       return sl_fail(SL_EINVAL, "the argument '%s' is not UTF-8: rename the file or folder", argv[i]);
   SL_TRY(read_flags(command, argc, argv, 0, options));
   if (options->help) return SL_OK;
-  if (options->resume && options->force) return sl_fail(SL_EINVAL, "--resume and --force exclude each other");
   if (options->resume) SL_TRY(read_resumed(command, options));
   if (options->config) {
     sl_status status = sl__read_yaml(sl__bits(command), options, options->config, sl_file_read);
@@ -125,6 +124,7 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
                 library, library);
   free(library);
   SL_TRY(status);
+  if (options->resume && options->force) return sl_fail(SL_EINVAL, "--resume and --force exclude each other");
   if ((int)options->training.precision == SL_PRECISION_AUTO) {
     if (!(sl__bits(command) & (SL__TRAIN | SL__BENCH)))
       return sl_fail(SL_EINVAL, "--precision auto measures steps, as only train and bench do: name a precision");

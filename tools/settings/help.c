@@ -46,9 +46,11 @@ static void put_files(FILE *file) {
  * text before it. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
+  int own_default = 0; /* the command's own text says what it does by default */
   for (int i = 0; s->help[i].text; i++) {
     const unsigned of = s->help[i].commands;
     if (of && !(of & bits)) continue;
+    own_default |= of && !names && strstr(s->help[i].text, "default");
     if (!of && !names && *between) break;
     fputs(between, file);
     between = "; ";
@@ -64,7 +66,7 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
     if (sl__is(s, data) && !of) put_files(file);
     fputs(s->help[i].text, file);
   }
-  if (s->standard) fprintf(file, " (default %s)", s->standard);
+  if (s->standard && !own_default) fprintf(file, " (default %s)", s->standard);
 }
 
 /* Bits of the command whose help text applies: this command's own or, if it has none, that of the command to which it

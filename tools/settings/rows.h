@@ -29,8 +29,8 @@ SETTING(TEXT, image, "image", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NO
 SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NONE, "N", NULL, 1, 1e6,
         {0, "classes of synthetic images (default: the model's)"})
 SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE | SL__EVAL, RUN, "N", NULL, 1, 1e6,
-        {0, "tokens in a window of a language model (default: the model's)"},
-        {SL__GENERATE | SL__EVAL, "by default that of the training"})
+        {SL__GENERATE | SL__EVAL, "tokens in a window of a language model (default: as in training)"},
+        {0, "tokens in a window of a language model (default: the model's)"})
 
 SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH | SL__SIMULATE, RUN, "N", NULL, 1, ANY,
         {SL__TRAIN, "stop after N steps"}, {SL__SIMULATE, "simulate N steps (default 5)"},
@@ -71,6 +71,7 @@ SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "i
 SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
 SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN) & ~SL__GENERATE, RUN, "N",
         NULL, 1, 1e9, {SL__PLAN, "images or windows per step, over all ranks (default: chosen)"},
+        {SL__EVAL | SL__PREDICT, "images or windows at a time, over all ranks (default: as in training)"},
         {0, "images or windows per step, over all ranks (default: the model's)"})
 SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT, RUN, "N", "1", 0, ANY,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
@@ -91,14 +92,19 @@ SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
 #include "codelets/training_rows.def" /* settings of training: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
+        {SL__PLAN, "cut the batch into N leaves, the units of the reduction tree (default: chosen)"},
         {0, "cut the batch into N leaves, the units of the reduction tree (default: for each "
             "data rank of --mesh one leaf per micro-batch, or a multiple of that, so that every rank has a leaf)"})
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
+        {SL__PLAN,
+         "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group "
+         "(default: chosen)"},
         {0,
          "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
          "divide the leaves (default 1; with --mesh pipe=N: 4 N, or fewer so that they divide the samples or leaves of "
          "a data rank)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
+        {SL__PLAN, "cut the batch into N parts, each computed by its own tasks (default: chosen)"},
         {0,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: 1 "
          "to 8 for each leaf, so that each has at least 64 samples, 128 tokens or, for resnet and vit, 224x224 "
@@ -108,6 +114,7 @@ SETTING(CHOICE, plan, "plan", BUILDS & ~(SL__PLAN | SL__SIMULATE), RUN, "portabl
          "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
          "shortest predicted step on this machine (machine); the bits depend on them, and --resume keeps them"})
 SETTING(INTEGER, row_blocks, "row-blocks", BUILDS, RUN, "N", NULL, 1, 1024,
+        {SL__PLAN, "cut large weights into N blocks of rows (default: chosen)"},
         {0, "cut large weights into N blocks of rows (default 1)"})
 SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...", "even", 0, 0,
         {0,
@@ -175,6 +182,7 @@ SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})
 
 SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE | SL__PLAN, LOCAL, "NAME", NULL, 0, 0,
+        {SL__PLAN, "scheduling policy (default: chosen)"},
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
 SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so", NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})

@@ -108,6 +108,16 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
   return SL_OK;
 }
 
+sl_status sl__pipe_is_there(const sl__options *o, const sl__mesh *mesh) {
+  if (mesh->pipe == 1 &&
+      (o->pipe_chunks > 1 || o->pipe_parts > 1 || (o->pipe_order && strcmp(o->pipe_order, "1f1b") != 0)))
+    return sl_fail(SL_EINVAL, "--pipe-%s: this job has no pipeline: add --mesh pipe=N, or leave it out",
+                   o->pipe_chunks > 1  ? "chunks"
+                   : o->pipe_parts > 1 ? "parts"
+                                       : "order");
+  return SL_OK;
+}
+
 const char *const sl__pipe_orders[SL_PIPE_ORDERS] = {"1f1b", "gpipe", "zero-bubble", "eager-1f1b"};
 
 int sl__pipe_order_is_chosen(const sl__options *o) { return o->pipe_order && strcmp(o->pipe_order, "auto") == 0; }

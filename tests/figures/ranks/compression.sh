@@ -28,7 +28,7 @@ for way in ${WAYS:-none bf16 topk=0.1 topk local:8 diloco:8}; do
   most=1.15
   [ $way != bf16 ] || most=1.02
   verdict=met
-  case $way in *:*) most=1000 verdict=- ;; esac
+  case $way in *:* | none) most=1000 verdict=- ;; esac
   awk -v a="$plain" -v b="$loss" -v most=$most 'BEGIN { exit !(b <= most * a) }' || verdict=MISSED missed=1
   printf '%-9s validation loss %.4f, %4.1f%% more (%s), %6.2f MB sent a step\n' $way "$loss" "$(awk -v a="$plain" -v b="$loss" 'BEGIN { print 100 * (b / a - 1) }')" $verdict "$bytes"
   jq -r 'select(.split == "train") | [.step, .loss] | @tsv' "$work/$way/metrics.jsonl" >"$work/$way.tsv"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Figure: the same model, losses and optimizer state after STEPS (50) steps on random layouts of 1 to 8 ranks as on one
 # rank: LAYOUTS (15) layouts of each family in each precision. FAMILIES (gpt2 words bert vit mlp resnet), PRECISIONS
-# (fp32 bf16): which; SEED draws others. tests/ranks/layouts.sh says what is drawn. TWO_HOSTS=1: the ranks that are apart
-# are on two test hosts (tests/support/hosts.sh; root), with a link of RATE (1gbit) between them.
+# (fp32 bf16): which; SEED draws others. tests/ranks/layouts.sh says what is drawn. TWO_HOSTS=1: the ranks that are
+# apart are on two test hosts (tests/support/hosts.sh; root), with a link of RATE (1gbit) between them.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/figures/figure.shlib"

@@ -11,6 +11,7 @@ command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }
 [ "$(nproc)" -ge 2 ] || { echo 'SKIP: fewer than 2 cores'; exit 77; }
 missed=0
+verdict() { if [ -z "$target" ]; then echo -; elif [ "$1" = 1 ]; then echo met; else echo MISSED; fi; }
 value() { grep -oE "\"$1\": *[0-9.]+" | grep -oE '[0-9.]+$'; }
 speed() { value samples_per_s; }
 median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
@@ -30,7 +31,7 @@ compare() { # name, least ratio ('': none promised), options of the two ranks al
   met=$(awk -v r="$ratio" -v t="${target:-0}" 'BEGIN { print (r >= t) }')
   printf '%-36s 1 rank %8.2f/s  2 ranks %8.2f/s  ratio %.3f (%s to %s)  target %-5s %s\n' "$name" "$(median <"$work/one")" \
     "$(median <"$work/two")" "$ratio" "$(sort -g "$work/ratio" | head -n 1)" "$(sort -g "$work/ratio" | tail -n 1)" "${target:--}" \
-    "$([ "$met" = 1 ] && echo met || echo MISSED)"
+    "$(verdict "$met")"
   printf '%-36s a rank of 2: peak memory %.0f MB, predicted %.0f MB\n' '' "$(value peak_memory_bytes <"$work/json" | awk '{ print $1 / 1e6 }')" \
     "$(value predicted_peak_bytes <"$work/json" | awk '{ print $1 / 1e6 }')"
   [ "$met" = 1 ] || missed=1
@@ -38,7 +39,7 @@ compare() { # name, least ratio ('': none promised), options of the two ranks al
   "$mpiexec" -n 2 "$starling" bench "$@" $options --leaves 2 --workers 1 --no-measure --quiet --out "$work/run" >/dev/null 2>&1
   hidden=$("$starling" trace "$work/run" --json | jq 'map(.exchange | .hidden_s / .under_way_s) | min')
   met=$(awk -v h="$hidden" -v t="${target:+0.8}" 'BEGIN { print (h >= t + 0) }')
-  printf '%-36s exchange hidden %.3f  target %-5s %s\n' '' "$hidden" "${target:+0.8}" "$([ "$met" = 1 ] && echo met || echo MISSED)"
+  printf '%-36s exchange hidden %.3f  target %-5s %s\n' '' "$hidden" "${target:+0.8}" "$(verdict "$met")"
   [ "$met" = 1 ] || missed=1
   rm -rf "$work"
 }

@@ -32,8 +32,11 @@ int MPI_Allgatherv(const void *from, int n, MPI_Datatype type, void *to, const i
                    MPI_Datatype as, MPI_Comm comm) {
   return fails(PMPI_Allgatherv(from, n, type, to, counts, begins, as, comm));
 }
+static int no_window; /* a window could not be had on this rank */
 int MPI_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *window) {
-  return fails(PMPI_Win_allocate_shared(bytes, unit, info, comm, base, window));
+  const int code = fails(PMPI_Win_allocate_shared(bytes, unit, info, comm, base, window));
+  no_window |= code != MPI_SUCCESS;
+  return code;
 }
 int MPI_Win_shared_query(MPI_Win window, int rank, MPI_Aint *bytes, int *unit, void *base) {
   return fails(PMPI_Win_shared_query(window, rank, bytes, unit, base));
@@ -52,7 +55,8 @@ static sl_status same(sl_status status) {
 
 /* Makes an exchange with a group, memory, and buckets of several moves; uses it if all that worked. */
 static sl_status make(const sl_exchange_type *type, int ranks_per_node) {
-  int rank, ranks, first[5], group, sum, pair, gather;
+  int rank, ranks, first[5], group, sum, pair, gather, messages;
+  no_window = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int r = 0; r <= ranks; r++) first[r] = r;
   const sl_exchange_options options = {.type = type,
@@ -68,6 +72,8 @@ static sl_status make(const sl_exchange_type *type, int ranks_per_node) {
   sl_status status = same(sl_exchange_create(&options, &e));
   if (status != SL_OK) return status;
   SL_TRY_OUT(same(sl_exchange_group(e, rank < 2 ? two : one, members, 0, NULL, &group)));
+  PMPI_Allreduce(&no_window, &messages, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  RANK_CHECK(!messages || sl_exchange_nodes(e) == ranks); /* or callers would rely on memory that is not shared */
   SL_TRY_OUT(same(sl_exchange_allocate(e, 4 * 400, &memory)));
   float *x = memory;
   data[0] = x, data[1] = x + 100;
