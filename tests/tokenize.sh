@@ -22,8 +22,8 @@ check '--decode with it restores the text' cmp -s out odd.txt
 for kind in BPE WordPiece; do
   file=$(grep -l "\"type\":\"$kind\"" "$data"/tokenizer_*.json | head -n 1)
   sed "s/\"type\":\"$kind\",//" "$file" >old.json
-  run tokenize text.txt --tokenizer "$file" --out named --force
-  expect "a $kind that its file does not name" 0 '' tokenize text.txt --tokenizer old.json --out unnamed --force
+  run tokenize text.txt --tokenizer "$file" --out named
+  expect "a $kind that its file does not name" 0 '' tokenize text.txt --tokenizer old.json --out unnamed
   check "a $kind: the same tokens" sh -c 'for f in named/*.bin; do cmp "$f" "un$f" || exit 1; done'
   rm -rf named unnamed
 done

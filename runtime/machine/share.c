@@ -11,15 +11,22 @@
 
 enum { GPU_NAMES = 512 }; /* bytes of the text that names a rank's visible GPUs */
 
-/* Gives the ranks of the node one status. Collective over the node. */
-static sl_status agree(const sl_runtime *rt, sl_status status) {
-  return rt->local_ranks == 1 ? status : sl_comm_agree(rt->node_comm, status);
+/* Whether no rank of the node has failed. Collective over the node. After a failure all leave the node's steps, each
+ * with its own status; all ranks then agree on one (sl_runtime_start). */
+static int all_fine(const sl_runtime *rt, sl_status status) {
+  int fine = status == SL_OK;
+  if (rt->local_ranks > 1 && MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, rt->node_comm) != MPI_SUCCESS)
+    return 0;
+  return fine;
 }
 
 /* Gathers the texts of all ranks of the node, n bytes each, in one block that the caller frees. */
 static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
   char *block = calloc((size_t)rt->local_ranks + 1, n);
-  SL_TRY(agree(rt, block ? SL_OK : sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks)));
+  if (!all_fine(rt, block ? SL_OK : SL_ENOMEM)) {
+    free(block);
+    return sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks);
+  }
   char *own = block + (size_t)rt->local_ranks * n;
   snprintf(own, n, "%s", mine);
   sl_status status = SL_OK;
@@ -174,7 +181,7 @@ sl_status sl__divide_node(sl_runtime *rt) {
   hwloc_bitmap_t allowed = NULL;
   int ranks, rank;
   status = allowed_pus(rt->topology, &allowed);
-  SL_TRY_OUT(agree(rt, status));
+  if (!all_fine(rt, status)) goto out;
   status = find_gpus(rt);
   if (rt->options.gpus_alone && rt->gpus && rt->options.workers == 0) rt->options.workers = -1;
   if (status == SL_OK && rt->options.workers < 0 && rt->gpus == 0)
@@ -183,7 +190,7 @@ sl_status sl__divide_node(sl_runtime *rt) {
   if (status == SL_OK && rt->options.fast && rt->gpus == 0)
     status = sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
                       "gpu_kernels, gpus");
-  SL_TRY_OUT(agree(rt, status)); /* before the others wait for this rank */
+  if (!all_fine(rt, status)) goto out;
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
   int domain[STARPU_NMAXWORKERS];
