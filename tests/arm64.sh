@@ -29,7 +29,7 @@ same() { # name, train's arguments
 }
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"; }
 same mlp mlp --size hidden=50 --data images --batch 12 --leaves 3 --optimizer adamw --clip 0.5
-same 'lenet, dropout' lenet --size channels=5,hidden=20 --data images --batch 8 --leaves 2 --dropout 0.2
+same lenet lenet --size channels=5,hidden=20 --data images --batch 8 --leaves 2
 same 'resnet8, batch statistics' resnet8 --data images --batch 8
 gpt2='gpt2-nano --size layers=2,width=48,heads=3 --data text --length 24 --batch 4 --leaves 2 --dropout 0.1'
 # shellcheck disable=SC2086 # several words

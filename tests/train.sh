@@ -114,6 +114,12 @@ check 'the refusal changes nothing' diff -r before/checkpoints b/checkpoints
 expect 'resume refuses another optimizer' 1 '--optimizer is sgd here and adamw in b/checkpoints/step-00000040' train --resume --out b --optimizer sgd --steps 50
 expect 'resume refuses other constants of the optimizer' 1 '--beta1 is 0.5 here and 0.9 in b/checkpoints/step-00000040' train --resume --out b --beta1 0.5 --steps 50
 expect 'resume refuses other data' 1 'differs from that of|another size' train --resume --out b --data other --steps 50
+# shellcheck disable=SC2086
+expect 'an option without effect: a warning' 0 'warning: --momentum has no effect: the optimizer has no such constant' train mlp $small --optimizer adamw --momentum 0.5 --dropout 0.1 --recompute block --rate-gamma 0.5 --loss-scale 4 --verify-every 3 --steps 1 --out unused
+for option in dropout recompute rate-gamma loss-scale verify-every; do check "and for $option" grep -q "warning: --$option has no effect" err; done
+# shellcheck disable=SC2086
+run train mlp $small --optimizer sgd --momentum 0.5 --rate-schedule step --rate-gamma 0.5 --steps 1 --out used
+check 'none where they have one' test "$code $(grep -c 'no effect' err)" = '0 0'
 expect 'resume and force' 2 'resume and --force exclude each other' train --resume --force --out b --steps 50
 expect 'resume refuses a folder without a run' 1 'no run in nowhere' train --resume --out nowhere
 expect 'train with augmentation' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented

@@ -54,6 +54,7 @@ static sl_status prepare(sl__trainer *r) {
   SL_TRY(sl__job_build(&r->job));
   SL_TRY(sl__trainer_take_init(r));
   if (o->resume) SL_TRY(sl__trainer_resume(r));
+  sl__trainer_warn_unused(r);
   SL_TRY(sl__trainer_complete_options(r));
   SL_TRY(sl__ranks_agree(&r->job.ranks, sl__trainer_open_directory(r)));
   if (o->resume) SL_TRY(sl__trainer_catch_up(r));

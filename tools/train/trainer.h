@@ -94,6 +94,8 @@ static inline double sl__trainer_units(const sl__trainer *r, double steps) {
 
 /* length.c. Sets the run's steps and intervals once the data are known. */
 sl_status sl__trainer_set_length(sl__trainer *run);
+/* unused.c. Warns, on rank 0, of options that change nothing in this run. Call it before the options are filled in. */
+void sl__trainer_warn_unused(const sl__trainer *run);
 /* Fills in options that had no value and are known now. */
 sl_status sl__trainer_complete_options(sl__trainer *run);
 
