@@ -61,6 +61,8 @@ printf 'batch: [64]\n' >c.yaml
 expect 'a list is refused' 2 'c.yaml, line 1: ' graph mlp --config c.yaml
 printf 'batch: 64\nbatch: 32\n' >c.yaml
 expect 'a key twice is refused' 2 "line 2: key 'batch' occurs twice" graph mlp --config c.yaml
+printf 'micro-batches: 2\nmicro_batches: 4\n' >c.yaml
+expect 'in both spellings, too' 2 "line 2: key 'micro_batches' occurs twice" graph mlp --config c.yaml
 printf 'batch: "64\n' >c.yaml
 expect 'a file that is not YAML is refused' 2 'c.yaml, line [0-9]+: not YAML' graph mlp --config c.yaml
 printf 'batch: much\n' >c.yaml
@@ -190,4 +192,22 @@ if command -v groff >/dev/null; then
   groff -man -ww -z "$top/man/starling.1" >out 2>&1
   check 'groff accepts the manual page' test ! -s out
 else skip 'groff accepts the manual page: no groff'; fi
+# docs/reference/json.md has every field that these commands print.
+if command -v jq >/dev/null; then
+  printf '%s\n' a b c d e f g h >text
+  while read -r command; do
+    # shellcheck disable=SC2086 # words
+    run $command --json
+    lacking=$(jq -r 'del(.environment?, .size?, .plan?) | [.. | objects | keys[]] | unique[]' out 2>err | while read -r key; do
+      grep -qF "\`$key\`" "$top/docs/reference/json.md" || echo "$key"
+    done)
+    check "json.md has the fields of ${command%% *}${lacking:+, but not $lacking}" test "$code" = 0 -a -z "$lacking" -a -s out
+  done <<'END'
+bench mlp --size hidden=16 --steps 2 --workers 1 --no-measure
+graph mlp --size hidden=16
+plan mlp --size hidden=16 --machine vm-2 --batch 64 --samples 1000
+calibrate mlp --size hidden=16 --batch 32 --workers 1 --samples 1
+tokenize text --tokenizer bytes --out tokens.d
+END
+else skip 'json.md: no jq'; fi
 finish

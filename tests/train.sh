@@ -120,6 +120,9 @@ for option in dropout recompute rate-gamma loss-scale verify-every; do check "an
 # shellcheck disable=SC2086
 run train mlp $small --optimizer sgd --momentum 0.5 --rate-schedule step --rate-gamma 0.5 --steps 1 --out used
 check 'none where they have one' test "$code $(grep -c 'no effect' err)" = '0 0'
+# shellcheck disable=SC2086
+run train mlp $small --precision bf16 --steps 2 --out narrow
+expect "eval: OpenBLAS's products are in fp32" 1 "OpenBLAS's products are in fp32, and the model's precision is bf16" eval narrow --products openblas
 expect 'resume and force' 2 'resume and --force exclude each other' train --resume --force --out b --steps 50
 expect 'resume refuses a folder without a run' 1 'no run in nowhere' train --resume --out nowhere
 expect 'train with augmentation' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented

@@ -68,14 +68,14 @@ static size_t blas_bytes() {
   return cudaMemGetInfo(&left, &all) == cudaSuccess && all >= (size_t)16 << 30 ? (size_t)32 << 20 : (size_t)4 << 20;
 }
 
-extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels) {
+extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels, int bf16) {
   const size_t bytes = blas_bytes();
   int generation = 0;
-  if (kernels == SL_GPU_TF32 &&
+  if ((kernels == SL_GPU_TF32 || bf16) &&
       (cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, cuda->device) != cudaSuccess ||
        generation < 8))
-    return sl_blame(sl_fail(SL_EUNSUPPORTED, "GPU %d has no TF32 (its compute capability is %d, not 8 or more)",
-                            cuda->device, generation),
+    return sl_blame(sl_fail(SL_EUNSUPPORTED, "GPU %d has no %s (its compute capability is %d, not 8 or more)",
+                            cuda->device, kernels == SL_GPU_TF32 ? "TF32" : "products of bf16", generation),
                     "gpu_kernels");
   SL_TRY(reserve(cuda, &cuda->blas_space, bytes, "the work space of cuBLAS"));
   cuda->blas_bytes = bytes;

@@ -50,8 +50,9 @@ int sl_cuda_devices(void);
  * no GPU; SL_ENOMEM; SL_ESTARPU). */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Prepares cuBLAS on the context's stream, for fast kernels. Its results are reproducible on devices of one kind: no
- * atomics, sums in float, a work space of fixed size. SL_ENOMEM, SL_ESTARPU; SL_EUNSUPPORTED: the GPU has no TF32. */
-sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels);
+ * atomics, sums in float, a work space of fixed size. SL_ENOMEM, SL_ESTARPU; SL_EUNSUPPORTED: the GPU has no TF32, or
+ * multiplies no bf16 although kernels do (bf16 = 1). */
+sl_status sl_cuda_open_blas(sl_cuda *cuda, sl_gpu_kernels kernels, int bf16);
 /* Forgets a failure of an earlier call of the CUDA runtime on this thread: StarPU leaves that of an allocation that it
  * makes up for by evicting data, and the next launch would be taken for failed. Failures of kernels stay. */
 void sl_cuda_forget_error(void);

@@ -8,8 +8,8 @@
 
 #if SL_SIMULATED
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
-  (void)runtime, (void)asks, (void)copies;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, int bf16, sl__devices **devices) {
+  (void)runtime, (void)asks, (void)copies, (void)bf16;
   *devices = NULL;
   return SL_OK;
 }
@@ -26,7 +26,7 @@ struct sl__devices {
   sl_cuda *context[STARPU_NMAXWORKERS];
   sl_array *copies[STARPU_NMAXWORKERS]; /* [n_copies] of the task that the worker queues */
   size_t scratch;
-  int fast, n_copies;
+  int fast, bf16, n_copies;
   sl_failure failure[STARPU_NMAXWORKERS]; /* texts belong to threads, so each worker keeps its own */
 };
 
@@ -120,7 +120,7 @@ static void open_device(void *arg) {
   sl_status status = SL_OK;
   number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
-  if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()], d->fast);
+  if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()], d->fast, d->bf16);
   sl_array *copies = d->copies[starpu_worker_get_id()] = calloc((size_t)d->n_copies + 1, sizeof *copies);
   if (status == SL_OK && !copies) status = sl_no_memory("for the copies of a task");
   d->failure[starpu_worker_get_id()] = sl_failure_keep(status);
@@ -133,13 +133,14 @@ static void close_device(void *arg) {
   free(d->copies[starpu_worker_get_id()]);
 }
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, int bf16, sl__devices **devices) {
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   sl__devices *d = calloc(1, sizeof *d);
   if (!d) return sl_no_memory("for the contexts of GPU workers");
   d->scratch = asks ? asks->scratch_cuda : 0;
   d->fast = sl_runtime_fast(runtime);
+  d->bf16 = bf16;
   d->n_copies = copies;
   *devices = d;
   sigaction(SIGABRT, &(struct sigaction){.sa_handler = aborted, .sa_flags = (int)SA_RESETHAND}, NULL);
@@ -170,8 +171,8 @@ void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
 
 #else
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
-  (void)asks, (void)copies;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, int bf16, sl__devices **devices) {
+  (void)asks, (void)copies, (void)bf16;
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),

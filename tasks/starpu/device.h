@@ -13,8 +13,9 @@
 
 /* Makes a context on each CUDA worker, with device memory for scratch and for the needs of fast kernels. *devices is
  * NULL if there are no CUDA workers. asks: the task with the greatest scratch_cuda; NULL: no scratch memory. copies:
- * the greatest sl_operation_copies_cuda of all tasks. A failure names device and task. */
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices);
+ * the greatest sl_operation_copies_cuda of all tasks. bf16: 1: fast kernels read bf16. A failure names device and task.
+ */
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, int bf16, sl__devices **devices);
 /* Bytes that the contexts hold on a GPU. NULL is allowed. */
 size_t sl__devices_bytes(const sl__devices *devices);
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices);

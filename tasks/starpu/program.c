@@ -384,11 +384,12 @@ out:
 static sl_status reserve_scratch(sl_program *p) {
   size_t cpu = 0;
   const sl__task *asks = NULL;
-  int copies = 0;
+  int copies = 0, bf16 = 0;
   for (int i = 0; i < p->graph->n_nodes; i++) {
     const sl_call *call = &p->task[i].call;
     size_t mine = 0;
     if (p->graph->node[i]->bucket) continue;
+    for (int k = 0; k < p->graph->node[i]->n_in; k++) bf16 |= p->task[i].fast && call->in[k].dtype == SL_BF16;
     if ((mine = sl_operation_scratch(p->task[i].op, call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
     p->task[i].scratch_cuda = sl_operation_scratch_cuda(p->task[i].op, p->task[i].fast, call);
@@ -400,7 +401,7 @@ static sl_status reserve_scratch(sl_program *p) {
     const sl_team *team = sl_runtime_team(p->runtime, w);
     if (team) p->scratch += cpu * (size_t)team->threads;
   }
-  return sl__devices_open(p->runtime, asks, copies, &p->devices);
+  return sl__devices_open(p->runtime, asks, copies, bf16, &p->devices);
 }
 
 static sl_status bind_residences(sl_program *p) {

@@ -177,7 +177,7 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
   if (fast) sl__fast_bytes = 1 << 14; /* so that the cases need several stretches of rows */
   cuda = sl_cuda_create(NULL, sl_operation_scratch_cuda(op, fast, call), &status);
   if (status != SL_OK) goto out;
-  if (fast) SL_TRY_OUT(sl_cuda_open_blas(cuda, SL_GPU_FAST));
+  if (fast) SL_TRY_OUT(sl_cuda_open_blas(cuda, SL_GPU_FAST, 0));
   SL_TRY_OUT(once(&all, op, fast, call, cuda));
   for (int i = 0; i < all.n; i++) memcpy(all.buffer[i].first, all.buffer[i].host, all.buffer[i].bytes);
   SL_TRY_OUT(once(&all, op, fast, call, cuda));

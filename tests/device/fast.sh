@@ -86,6 +86,7 @@ done
 expect 'bench names TF32' 0 'attention_grad .*\(cuBLAS in TF32; the bits differ' \
   bench gpt2-nano --size layers=1,width=16,heads=2,positions=16 --length 8 --steps 2 --batch 6 --workers 1 --no-measure --gpu-kernels tf32
 EMULATED_GENERATION=7 expect 'a GPU without TF32' 1 'GPU 0 has no TF32 .*7, not 8.*--gpu-kernels exact' train $network --gpu-kernels tf32 --out refused
+EMULATED_GENERATION=7 expect 'a GPU without bf16' 1 'GPU 0 has no products of bf16 .*7, not 8.*--gpu-kernels exact' train $network --gpu-kernels fast --precision bf16 --out refused
 # shellcheck disable=SC2086 # words
 expect 'heteroprio is refused' 1 'heteroprio gives tasks to any kind of worker.*--gpu-kernels exact' train $network --gpu-kernels fast --sched heteroprio --out refused
 # shellcheck disable=SC2086 # words

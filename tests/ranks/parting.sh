@@ -13,13 +13,13 @@ make_set data 120 0 8 3
 options='--batch 60 --leaves 2 --workers 1 --steps 2 --val-fraction 0 --quiet'
 patience=24
 # The jobs run side by side, since each waits for most of its time.
-job() { # name, rank, call, which one (0: none), data
+job() { # name, rank, call, which one (0: none), data; slow: the call does not return, but the process is not stopped
   mkdir "$1"
   # shellcheck disable=SC2086 # $options and $limit are several words
   (
     cd "$1" || exit
     code=0
-    env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$3" FAULT_N="$4" FAULT_HOW=stop FAULT_RANK="$2" FAULT_LOG=calls \
+    env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$3" FAULT_N="$4" FAULT_HOW="${6:-stop}" FAULT_MS=1000000 FAULT_RANK="$2" FAULT_LOG=calls \
       $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options --stall-timeout $patience --out "$work/$1/run" >out 2>err || code=$?
     echo "$code" >code
   ) &
@@ -51,6 +51,7 @@ job barrier 1 barrier $((last - 1)) ../data
 job finalize 1 finalize 1 ../data
 job checkpoint 1 fsync 1 ../data
 job finalize-0 0 finalize 1 ../data
+job slow-finalize 1 finalize 1 ../data slow
 job fail-barrier 1 barrier "$last_fail" ../none
 job fail-finalize 1 finalize 1 ../none
 job fail-finalize-0 0 finalize 1 ../none
@@ -72,6 +73,10 @@ check 'stopped in a checkpoint: the stall file says for whom rank 0 waits' sh -c
 for job in barrier finalize; do
   check "$job: the run is whole" test -s $job/run/model.safetensors -a -s $job/run/summary.json
 done
+cp slow-finalize/out slow-finalize/err .
+echo "exit code $(cat slow-finalize/code)" >>out
+check 'MPI_Finalize does not return: the job ends without it, with the exit code of the run' test "$(cat slow-finalize/code)" = 0 -a -s slow-finalize/run/summary.json
+check 'a warning says so' grep -q 'warning: .*MPI_Finalize did not return in [0-9]* s' err
 none_stays() { ! ps -e -o args= | grep -v grep | grep -q "$work/.*/run"; }
 check 'no process stays' wait_until none_stays
 finish

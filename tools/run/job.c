@@ -136,9 +136,21 @@ void sl__job_set_precision(sl__job *j, sl_precision precision) {
  */
 static const uint64_t APART = 0x9e3779b97f4a7c15;
 
+/* --products for the model of a file. auto: as in training. */
+static sl_status take_products(sl__job *j) {
+  sl_plan *plan = &j->facts.plan;
+  if (!j->o->products || strcmp(j->o->products, "auto") == 0) return SL_OK;
+  const int blas = strcmp(j->o->products, "openblas") == 0;
+  if (blas && j->facts.training.precision != SL_PRECISION_FP32)
+    return sl_blame(sl_fail(SL_EUNSUPPORTED, "OpenBLAS's products are in fp32, and the model's precision is %s",
+                            sl_precision_choices[j->facts.training.precision]),
+                    "products, precision");
+  snprintf(plan->products, sizeof plan->products, "%s", blas ? sl_runtime_products() : "own");
+  return sl_plan_complete(plan);
+}
+
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
-  SL_TRY(sl__pipe_is_there(j->o, &j->ranks.mesh));
   const int gpus = sl__ranks_sum(&j->ranks, sl_runtime_gpus(j->runtime) > 0) == j->ranks.n;
   SL_TRY(sl__settle_folds(&j->ranks.mesh, gpus, &j->facts.training));
   const sl_plan of_file = j->facts.plan;
@@ -147,6 +159,7 @@ sl_status sl__job_plan(sl__job *j) {
     sl_plan *plan = &j->facts.plan;
     plan->tiles = of_file.tiles, plan->seed = of_file.seed; /* the seed also masks tokens */
     memcpy(plan->products, of_file.products, sizeof plan->products);
+    SL_TRY(take_products(j));
     if (sl_runtime_gpus(j->runtime) > 0) strcpy(j->facts.plan.products, "own"), j->facts.plan.tiles.blas = 0;
   } else {
     choose_sums(j);

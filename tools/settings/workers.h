@@ -29,7 +29,8 @@ sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);
 /* Reads --mesh ("pipe=2", "data=2,tensor=2") for a job of so many ranks; without it all ranks divide the samples. The
  * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
 sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
-/* SL_EINVAL: an option is for a pipeline, and the mesh has none. */
+/* SL_EINVAL: an option is for a pipeline, and the mesh has none. Not for runs: --resume on another mesh keeps such
+ * options. */
 sl_status sl__pipe_is_there(const sl__options *options, const sl__mesh *mesh);
 /* Whether the predicted schedule chooses the order (--pipe-order auto); sl__pipeline_of then gives 1F1B. */
 int sl__pipe_order_is_chosen(const sl__options *options);

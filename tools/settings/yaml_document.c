@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/settings/table.h"
+
 /* Refuses deep nesting and many directives ("%TAG ..."): libyaml's time grows with the square of either. A file of
  * settings has at most three levels, and needs no directive. */
 static sl_status check_tokens(const char *name, const char *text, size_t n) {
@@ -92,7 +94,7 @@ const yaml_node_pair_t *sl__yaml_twice(yaml_document_t *document, const yaml_nod
   const char *name = sl__yaml_text(yaml_document_get_node(document, pair->key));
   for (const yaml_node_pair_t *other = section->data.mapping.pairs.start; other < pair; other++) {
     const char *same = sl__yaml_text(yaml_document_get_node(document, other->key));
-    if (name && same && strcmp(name, same) == 0) return other;
+    if (name && same && (sl__same_name(name, same) || sl__same_name(same, name))) return other;
   }
   return NULL;
 }

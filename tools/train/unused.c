@@ -40,6 +40,8 @@ void sl__trainer_warn_unused(const sl__trainer *r) {
   if (o->rate_gamma != 0.1 && r->rate.kind != SL_RATE_STEP) warn("rate-gamma", "the learning rate has no steps");
   if (o->rate_floor > 0 && r->rate.kind != SL_RATE_LINEAR && r->rate.kind != SL_RATE_COSINE)
     warn("rate-floor", "the learning rate does not fall to a final value");
+  if (sl__pipe_is_there(o, &r->job.ranks.mesh) != SL_OK)
+    sl_log(SL_LOG_WARNING, "options of a pipeline have no effect: the mesh has none");
   if (alone && o->verify_every > 0) warn("verify-every", "there is only one rank");
   if (alone && o->balance && strcmp(o->balance, "auto") == 0) warn("balance", "there is only one rank");
 }
