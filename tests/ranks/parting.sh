@@ -10,17 +10,19 @@ faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faul
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
 ! grep -qa __asan_init "$starling" || { echo '1..0 # SKIP sanitizers come before what is loaded into a program'; exit 0; }
 make_set data 120 0 8 3
-options='--batch 60 --leaves 2 --workers 1 --steps 2 --val-fraction 0 --quiet'
+options='--batch 60 --leaves 2 --workers 1 --steps 2 --val-fraction 0'
 patience=24
 # The jobs run side by side, since each waits for most of its time.
 job() { # name, rank, call, which one (0: none), data; slow: the call does not return, but the process is not stopped
   mkdir "$1"
+  quiet=--quiet
+  [ "${6-}" != slow ] || quiet='' # which leaves warnings out
   # shellcheck disable=SC2086 # $options and $limit are several words
   (
     cd "$1" || exit
     code=0
     env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$3" FAULT_N="$4" FAULT_HOW="${6:-stop}" FAULT_MS=1000000 FAULT_RANK="$2" FAULT_LOG=calls \
-      $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options --stall-timeout $patience --out "$work/$1/run" >out 2>err || code=$?
+      $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options $quiet --stall-timeout $patience --out "$work/$1/run" >out 2>err || code=$?
     echo "$code" >code
   ) &
 }
@@ -47,15 +49,28 @@ check 'ranks that fail together' test "$(cat counted-fail/code)" = 1
 check 'rank 1 writes a part of the last checkpoint' test "$(sed -n 's/^fsync //p' counted-fsync/calls)" -ge 1
 last=$(sed -n 's/^barrier //p' counted/calls) last_fail=$(sed -n 's/^barrier //p' counted-fail/calls)
 check 'both have closing barriers' test "$last" -ge 10 -a "$last_fail" -ge 1
-job barrier 1 barrier $((last - 1)) ../data
-job finalize 1 finalize 1 ../data
-job checkpoint 1 fsync 1 ../data
-job finalize-0 0 finalize 1 ../data
-job slow-finalize 1 finalize 1 ../data slow
-job fail-barrier 1 barrier "$last_fail" ../none
-job fail-finalize 1 finalize 1 ../none
-job fail-finalize-0 0 finalize 1 ../none
+begin() { # name
+  case $1 in
+  barrier) job barrier 1 barrier $((last - 1)) ../data ;;
+  finalize) job finalize 1 finalize 1 ../data ;;
+  checkpoint) job checkpoint 1 fsync 1 ../data ;;
+  finalize-0) job finalize-0 0 finalize 1 ../data ;;
+  slow-finalize) job slow-finalize 1 finalize 1 ../data slow ;;
+  fail-barrier) job fail-barrier 1 barrier "$last_fail" ../none ;;
+  fail-finalize) job fail-finalize 1 finalize 1 ../none ;;
+  fail-finalize-0) job fail-finalize-0 0 finalize 1 ../none ;;
+  esac
+}
+for name in barrier finalize checkpoint finalize-0 slow-finalize fail-barrier fail-finalize fail-finalize-0; do begin $name; done
 wait
+# On a busy machine MPICH's mpiexec sometimes dies by SIGPIPE (141) while it ends a job, and its code says nothing then.
+for _ in 1 2 3; do
+  for name in $(grep -lx 141 ./*/code | sed 's,^./,,; s,/code,,'); do
+    rm -r "$name"
+    begin "$name"
+  done
+  wait
+done
 again fail-barrier 1 barrier "$last_fail" ../none
 again fail-finalize 1 finalize 1 ../none
 again fail-finalize-0 0 finalize 1 ../none
