@@ -20,7 +20,7 @@ measure() { # file, rounds, numbers of plans
   for _ in $(seq "$rounds"); do
     for n; do
       # shellcheck disable=SC2046 # words
-      "$starling" bench $model $batch $(cat "plan-$n") --no-measure --json 2>err | jq -r --arg n "$n" '"\($n) \(.step_s)"' >>"$file"
+      "$starling" bench $model --batch $batch --steps $steps $(cat "plan-$n") --no-measure --json 2>err | jq -r --arg n "$n" '"\($n) \(.step_s)"' >>"$file"
       [ "${PIPESTATUS[0]}" = 0 ] || { cat err; exit 1; }
     done
   done
@@ -30,12 +30,12 @@ medians() { # file
   sort -k 1,1 -k 2,2g "$1" | awk '{ if ($1 != last) { if (n) print last, v[int((n + 1) / 2)]; n = 0; last = $1 } v[++n] = $2 }
     END { print last, v[int((n + 1) / 2)] }' | sort -k 2g
 }
-while read -r model batch; do
+while read -r model batch steps; do
   case " ${MODELS:-$model} " in *" $model "*) ;; *) continue ;; esac
   rm -f ./*
   began=$SECONDS
   # shellcheck disable=SC2086 # words
-  "$starling" plan $model $batch --run --json >found 2>err || { cat err; exit 1; }
+  "$starling" plan $model --batch $batch --run --json >found 2>err || { cat err; exit 1; }
   took=$((SECONDS - began))
   # Of the measured plans, the fastest: its command without the program, the model and the batch.
   jq -er '[.plans[], .default | select(.measured_step_s)] | min_by(.measured_step_s) | .command' found >command || { echo "plan $model measured nothing"; exit 1; }
@@ -53,14 +53,14 @@ while read -r model batch; do
   measure all "${ROUNDS:-3}" $(seq 30) found
   # shellcheck disable=SC2046
   measure again "${AGAIN:-9}" found $(medians all | awk '$1 != "found" && n++ < 3 { print $1 }')
-  echo "$model $batch: searched in $took s, found $(cat plan-found)"
+  echo "$model, batch $batch: searched in $took s, found $(cat plan-found)"
   medians all | awk '{ printf "  %-6s %9.3f ms\n", $1, 1e3 * $2 }' | sed -n '1,5p;$p'
   found=$(medians again | awk '$1 == "found" { print $2 }') best=$(medians again | awk '$1 != "found" { print $2; exit }')
   echo "  again: found $found s; fastest of the three: $(cat "plan-$(medians again | awk '$1 != "found" { print $1; exit }')"), $best s"
   figure "$model: step of the found plan over the best of 30" '<= 1.03' "$(ratio "$found" "$best")"
 done <<'END'
-mlp --batch 256
-lenet --batch 128
-gpt2-nano --batch 8
+mlp 256 40
+lenet 128 60
+gpt2-nano 8 4
 END
 exit $missed
