@@ -1,8 +1,9 @@
 #!/bin/bash
 # Figure: the plan that `starling plan --run` finds for this machine, beside all of 30 plans: 1, 2 (and for small
-# batches more) leaves, 1 to 16 shards of a leaf, three policies. All are measured in turn ROUNDS (3) times; then the fastest three and the found plan
-# again, AGAIN (9) times, because the fastest of 30 noisy measurements is partly luck. The found plan may take at most
-# 3% longer than the fastest of these three. MODELS: fewer of the models. Needs a quiet machine.
+# batches more) leaves, 1 to 16 shards of a leaf, three policies. All are measured in turn ROUNDS (3) times; then the
+# fastest three and the found plan again, AGAIN (9) times, because the fastest of 30 noisy measurements is partly luck.
+# The found plan may take at most 3% longer than the fastest of these three. MODELS: fewer of the models. Needs a quiet
+# machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/figures/figure.shlib"
