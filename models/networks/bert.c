@@ -8,8 +8,7 @@
 
 #define DEVIATION 0.02
 
-/* [MASK] is 103 in the published vocabularies, and no special token comes after it. LARGE: vocabularies of more tokens
- * are taken for such ones. */
+/* Vocabularies of more than LARGE tokens are taken for published ones: there [MASK] is 103, the last special token. */
 enum { MASK = 103, LARGE = 999 };
 
 static const sl_size table[] = {
@@ -22,7 +21,7 @@ static const sl_size table[] = {
     {"mask", "token that replaces a masked one", offsetof(sl_bert_size, mask), .least = 1, .most = 1 << 24,
      .derived = "103, or the last token if there are 999 or fewer"},
     {"specials", "number of first tokens that are never masked", offsetof(sl_bert_size, specials), .least = 1,
-     .most = 1 << 24, .derived = "up to the mask; none if the mask is token 999 or a later one, or the last one"},
+     .most = 1 << 24, .derived = "up to the mask, if it is among the first 999 of a larger vocabulary; else none"},
     SL__TRANSFORMER_FORMS(sl_bert_size, "gelu", "1e-12"),
     SL__TRANSFORMER_UNTIED(sl_bert_size),
     {0},

@@ -106,8 +106,8 @@ sl_status sl_exchange_wait(sl_exchange *exchange);
 
 const sl_exchange_type *sl_exchange_type_of(const sl_exchange *exchange);
 int sl_exchange_items(const sl_exchange *exchange, int group); /* partial sums of this rank: whole subtrees */
-/* Sets of ranks that share memory; the number of ranks if that of one group cannot be had. Collective over nothing: the
- * same on all ranks after each sl_exchange_group. */
+/* Number of sets of ranks that share memory; if a group could not get shared memory, the number of ranks. The same on
+ * all ranks. */
 int sl_exchange_nodes(const sl_exchange *exchange);
 /* Bytes that this rank has sent to other nodes. Between rounds. */
 uint64_t sl_exchange_sent(const sl_exchange *exchange);

@@ -228,11 +228,9 @@ static sl_status start_starpu(sl_runtime *rt, int first) {
   if (rt->gpus) {
     conf.use_explicit_workers_cuda_gpuid = 1;
     for (int i = 0; i < STARPU_NMAXWORKERS; i++) conf.workers_cuda_gpuid[i] = (unsigned)(rt->first_gpu + i % rt->gpus);
+    /* This thread pins host memory. Without this call each rank would make a context on GPU 0 for that. */
+    (void)cudaSetDevice(rt->first_gpu);
   }
-#endif
-#if CAN_USE_CUDA
-  /* StarPU pins host memory from this thread; otherwise each rank would make a context on GPU 0 for that. */
-  if (rt->gpus) (void)cudaSetDevice(rt->first_gpu);
 #endif
   const int lock = first ? lock_calibration(rt) : -1;
   const int error = starpu_init(&conf);

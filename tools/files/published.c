@@ -108,7 +108,7 @@ static sl_status guess_heads(const sl_format *format, void *sizes, const char *p
       if (strcmp(sl_format_library(format), "hf") == 0) /* whose models come with config.json */
         sl_log(
             SL_LOG_WARNING,
-            "no config.json lies beside %s: it is taken to have %lld heads, as %s has; --size heads=N says otherwise",
+            "%s has no config.json beside it, so %lld heads are assumed, as in %s; --size heads=N gives another number",
             path, (long long)*(const int64_t *)((const char *)m->sizes + heads->offset), m->name);
       memcpy((char *)sizes + heads->offset, (const char *)m->sizes + heads->offset, sizeof(int64_t));
       return SL_OK;
