@@ -133,6 +133,14 @@ static void keep_stretches(cutter *c) {
   }
 }
 
+/* Forbids a cut between two nodes of a layer: the layer's backward nodes are computed in one run, so its parameters would
+ * move between stages in each step. */
+static void keep_layers(cutter *c, const uint32_t *key) {
+  for (int k = 0; k + 1 < c->n; k++)
+    if (key[k] == key[k + 1] && strcmp(c->g->node[c->node[k]]->name, c->g->node[c->node[k + 1]]->name) == 0)
+      c->cross[k + 1] = INFINITY;
+}
+
 /* Forbids each cut between a backward node and a backward node of a later layer that reads the first node's outputs, as
  * in a block that is computed again: the backward passes go from the last stage to the first. */
 static void forbid_cuts(cutter *c, int *made) {
@@ -457,6 +465,7 @@ sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pip
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
   keep_stretches(&c);
+  keep_layers(&c, key);
   SL_TRY_OUT(cut(&c, pipe->cuts));
   move_lookups(&c);
   place_passes(&c, computes, reads, made);

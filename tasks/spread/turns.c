@@ -51,6 +51,16 @@ static int turn_of_task(const sl__spread *s, const sl_node *node, int part, cons
   return turn[(kind * chunks + chunk) * s->plan->micro_batches + part];
 }
 
+/* A fetch in an earlier turn than the task that it would wait for (copies.c) waits for none: so it is where this stage
+ * sends the fetched parameter to another stage before all passes. turn[values]: room for the turns of the writers. */
+static void release_fetches(sl_graph *g, int *turn) {
+  for (int i = 0; i < g->n_nodes; i++) {
+    sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_out; k++) turn[node->out[k]] = node->turn;
+    if (node->after != SL_NONE && turn[node->after] > node->turn) node->after = SL_NONE;
+  }
+}
+
 sl_status sl__take_turns(sl__spread *s) {
   sl_graph *g = s->to;
   const sl__timetable *d = s->passes;
@@ -83,13 +93,13 @@ sl_status sl__take_turns(sl__spread *s) {
     }
     for (int k = 0; k < node->n_in; k++) lower_to(&read[node->in[k]], *turn);
     for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
-    if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
     if (sent > *turn && !early) early = node;
     /* Sums and copies come before all messages, in the order of the turns that need them, or after all messages. */
     if (d && node->bucket && !node->message)
       ((sl__exchange_attr *)node->attr)->slot = *turn < turns - 1 ? SL__EARLY - (turns - 2 - *turn) : SL__LATE;
   }
+  release_fetches(g, written);
   sl_status status = SL_OK;
   if (early)
     SL_TRY_OUT(

@@ -46,6 +46,7 @@ void *__libc_realloc(void *p, size_t n);
 
 enum { FILES = 4096, LIBRARIES = 8 };
 static const char *call, *how, *under;
+static _Thread_local int telling; /* this thread writes a stack: what that allocates does not count */
 static long chosen, later;
 static const char *const kinds[] = {"open",   "opendir", "read", "readdir", "write",   "fsync",   "ftruncate",
                                     "close",  "rename",  "link", "unlink",  "mkdir",   "flock",   "mmap",
@@ -122,18 +123,17 @@ static void tell_stack(void) {
   const char *path = getenv("FAULT_STACK");
   void *at[64];
   if (!path) return;
-  const char *const was = call;
-  call = NULL; /* what backtrace allocates does not count */
+  telling = 1;
   const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   backtrace_symbols_fd(at, backtrace(at, 64), fd);
   syscall(SYS_close, fd);
-  call = was;
+  telling = 0;
 }
 
 /* Whether this call goes wrong. */
 static int wrong(const char *kind) {
   int k = 0;
-  if (!call) return 0;
+  if (!call || telling) return 0;
   while (k < KINDS - 1 && strcmp(kinds[k], kind) != 0) k++;
   const long n = atomic_fetch_add(&count[k], 1) + 1;
   if (strcmp(call, kind) != 0 || chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
