@@ -6,8 +6,15 @@
 extern "C" {
 #endif
 
+/* Makes a folder (a file) by mkdtemp (mkstemp) and guards it. Returns 0 (its descriptor); -1: it cannot, errno says
+ * why.
+ */
+int sl_temporary_folder(char *path);
+int sl_temporary_file(char *path);
 /* From now on SIGINT, SIGTERM and SIGHUP remove it before they end the process. path is copied; at most 4,095 bytes. */
 void sl_temporary_guard(const char *path);
+/* Before exec: these signals wait until the program that follows guards the folder or removes it. */
+void sl_temporary_hand_over(void);
 /* Removes a file, or a folder with all that is in it; signals remove nothing any more. */
 void sl_temporary_remove(const char *path);
 

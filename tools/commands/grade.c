@@ -329,11 +329,10 @@ static sl_status prepare(grade *g) {
                    g->lesson.folder);
   SL_TRY(sl__lesson_can_be_graded(&g->lesson));
   snprintf(g->folder, sizeof g->folder, "%s/grade.XXXXXX", base);
-  if (!mkdtemp(g->folder)) {
+  if (sl_temporary_folder(g->folder) != 0) {
     g->folder[0] = 0;
     return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base, strerror(errno));
   }
-  sl_temporary_guard(g->folder);
   if (geteuid() == 0 && chmod(g->folder, 0711) != 0) return sl_fail(SL_EIO, "cannot open %s to others", g->folder);
   char **const paths[] = {&g->judge, &g->copy, &g->home, &g->answers};
   static const char *const names[] = {"judge", "lesson", "home", "answers"};

@@ -20,7 +20,7 @@
 static sl_status make_folder(char *folder, size_t n) {
   const char *place = getenv("TMPDIR");
   snprintf(folder, n, "%s/starling-simulation.XXXXXX", place && *place ? place : "/tmp");
-  return mkdtemp(folder) ? SL_OK : sl_file_failed("make", folder, errno);
+  return sl_temporary_folder(folder) == 0 ? SL_OK : sl_file_failed("make", folder, errno);
 }
 
 sl_status sl__simulate(sl__options *o, int *exit_code) {
@@ -33,7 +33,6 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   if (sl__mesh_sharing(&mesh) > 1) return sl__simulate_mesh(o, &simulated, &mesh);
   SL_TRY(sl__simulator_find(program, sizeof program));
   SL_TRY(make_folder(folder, sizeof folder));
-  sl_temporary_guard(folder);
   const sl_status status = sl__platform_write(&simulated.machine, &simulated.share, folder);
   if (status != SL_OK) {
     sl_temporary_remove(folder);
@@ -50,6 +49,7 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   }
   memcpy(words, o->argv, (size_t)o->argc * sizeof *words);
   words[o->argc] = "--log=root.threshold:warning"; /* for SimGrid, which removes it from the arguments */
+  sl_temporary_hand_over();                        /* starling-sim guards the folder once its libraries are loaded */
   execv(program, (char *const *)words);
   const int error = errno;
   free(words);

@@ -15,12 +15,11 @@ sl_status sl__plan_here(sl__planning *s) {
   const char *place = getenv("TMPDIR");
   snprintf(s->described, sizeof s->described, "%s/starling-machine.XXXXXX",
            place && *place && strlen(place) < 32 ? place : "/tmp");
-  const int fd = mkstemp(s->described);
+  const int fd = sl_temporary_file(s->described);
   if (fd < 0) {
     s->described[0] = 0;
     return sl_fail(SL_EIO, "cannot make a temporary file for this machine's description: %s", strerror(errno));
   }
-  sl_temporary_guard(s->described);
   sl__meter_show(&s->meter, 0, 0, "measuring this machine");
   fflush(NULL);
   const pid_t pid = fork();

@@ -1,4 +1,5 @@
-/* runtime/base/temporary.c: a folder goes, at the end and by a signal; an ignored signal stays ignored. */
+/* runtime/base/temporary.c: a folder goes, at the end and by a signal, also by one that comes before the program that
+ * follows guards it; an ignored signal stays ignored. */
 #include "runtime/base/temporary.h"
 
 #include <signal.h>
@@ -49,6 +50,27 @@ static void a_signal_removes_it(void **state) {
   }
 }
 
+/* A signal that comes while one program becomes another waits until the other one guards the folder. */
+static void a_signal_waits_for_the_next_program(void **state) {
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s/made.XXXXXX", (const char *)*state);
+  int end = 0;
+  assert_int_equal(sl_temporary_folder(folder), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    sl_temporary_hand_over();
+    signal(SIGTERM, SIG_DFL); /* as exec does */
+    raise(SIGTERM);
+    if (access(folder, F_OK) != 0) _exit(7);
+    sl_temporary_guard(folder);
+    _exit(8);
+  }
+  assert_true(pid > 0 && waitpid(pid, &end, 0) == pid);
+  assert_true(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
+  assert_int_equal(access(folder, F_OK), -1);
+  sl_temporary_remove(folder);
+}
+
 static void an_ignored_signal_stays_ignored(void **state) {
   const char *folder = make_tree(*state);
   const int end = state_after(folder, SIGINT, 1);
@@ -59,6 +81,6 @@ static void an_ignored_signal_stays_ignored(void **state) {
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {CASE(it_is_removed), CASE(a_signal_removes_it),
-                                     CASE(an_ignored_signal_stays_ignored)};
+                                     CASE(a_signal_waits_for_the_next_program), CASE(an_ignored_signal_stays_ignored)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

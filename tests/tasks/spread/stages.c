@@ -525,6 +525,54 @@ static void an_owner_sends_to_its_counterpart(void **state) {
   sl_graph_destroy(g);
 }
 
+/* A parameter of two stages that its stage fetches for a later run only: it is sent before all passes, and so it is
+ * fetched before the task that its fetch would wait for. */
+static void a_parameter_that_is_sent_early_is_fetched_early(void **state) {
+  (void)state;
+  network n = {.g = toy_graph(BATCH)};
+  static const char *const layers[] = {"fc0", "fc1", "fc2", "fc3", "tied", "fc4", "tied"};
+  sl_value x = toy_input(n.g, 8), gradient[LAYERS];
+  int count = 0;
+  for (int i = 0; i < LAYERS; i++) x = toy_layer(n.g, layers[i], x, 8);
+  n.loss = toy_loss(n.g, x);
+  for (sl_value v = 0; v < n.g->n_values; v++)
+    if (n.g->value[v]->role == SL_ROLE_PARAMETER) n.parameter[count++] = v;
+  assert_int_equal(count, LAYERS - 1);
+  assert_ok(sl_gradient(n.g, n.loss, n.parameter, count, gradient));
+  n.g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < count; i++)
+    sl_graph_add1(n.g, &toy_step, "update", NULL, (sl_value[]){n.parameter[i], gradient[i]}, 2);
+  for (int order = 0; order < SL_PIPE_ORDERS; order++)
+    for (int parts = 2; parts <= 6; parts += 2) {
+      const mesh m = {(sl_pipe_order)order, 2, 1, 2, parts, SL_ZERO_PARAMETERS, 2, 1, "fc1,fc2,fc4"};
+      if (!try_one(&n, &m)) fail_msg("%s", sl_error());
+    }
+  sl_graph_destroy(n.g);
+}
+
+/* Whatever the shares, all nodes of a layer are in one run. */
+static void layers_are_whole(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  const sl_value first = toy_layer(g, "a", toy_input(g, 8), 8);
+  const sl_value second = sl_graph_add1(g, &toy_square, "a", NULL, &first, 1);
+  toy_loss(g, toy_layer(g, "c", toy_layer(g, "b", second, 8), 8));
+  assert_ok(sl_graph_status(g));
+  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  int *run = calloc((size_t)g->n_nodes, sizeof *run);
+  char *waits = calloc((size_t)g->n_nodes, 1);
+  static const char *const shares[] = {"1,1", "1,1000", "1000,1"};
+  for (int i = 0; i < 3; i++) {
+    assert_ok(sl__stages_find(g, 2, 1, &(sl_pipeline){.cuts = shares[i]}, computes, keeps, run, waits));
+    assert_true(computes[g->value[first]->producer] == computes[g->value[second]->producer]);
+  }
+  assert_int_equal(sl__stages_find(g, 4, 1, &(sl_pipeline){0}, computes, keeps, run, waits), SL_EINVAL);
+  assert_non_null(strstr(sl_error(), "cannot be cut into 4"));
+  free(computes), free(keeps), free(run), free(waits);
+  sl_graph_destroy(g);
+}
+
 static void no_stage_is_left_waiting(void **state) {
   (void)state;
   network n = network_of();
@@ -717,6 +765,8 @@ int main(void) {
       cmocka_unit_test(folds_are_divided),
       cmocka_unit_test(owners_are_found_in_each_stage),
       cmocka_unit_test(an_owner_sends_to_its_counterpart),
+      cmocka_unit_test(a_parameter_that_is_sent_early_is_fetched_early),
+      cmocka_unit_test(layers_are_whole),
       cmocka_unit_test(no_stage_is_left_waiting),
       cmocka_unit_test(no_run_is_left_waiting),
       cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
