@@ -3,6 +3,7 @@
 #include "runtime/base/temporary.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
