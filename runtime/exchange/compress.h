@@ -9,9 +9,9 @@
  * on its floats.
  *
  * During warm-up the fraction is larger, because omissions cost most in the first rounds (Lin et al. 2018, Deep
- * Gradient Compression): it begins at a quarter and is halved. For sums the fraction is twice as large, because a sum
- * holds the floats that all other nodes chose and all floats of the leader's own node (docs/performance.md has the
- * figures). */
+ * Gradient Compression): it begins at a quarter and is halved in equal intervals until it is `fraction`. Results have
+ * twice the fraction of partial sums, because a result holds the floats that every other node chose, and all floats of
+ * the node that sends it (docs/performance.md has the figures). */
 #ifndef SL_COMPRESS_H
 #define SL_COMPRESS_H
 
@@ -33,7 +33,7 @@ typedef struct sl_compression {
 
 /* "none", "bf16", "topk" (a hundredth) or "topk=FRACTION", more than 0 and at most 0.25. SL_EINVAL. */
 sl_status sl_compression_parse(const char *text, sl_compression *compression);
-/* The compression of a round, counted from 0, with that round's fraction; sums: 1 for sums, 0 for nodes' items. */
+/* The compression of a round, counted from 0, with that round's fraction. sums: 1: of results, 0: of partial sums. */
 sl_compression sl_compression_at(const sl_compression *compression, uint64_t round, int sums);
 /* Bytes of the message of n floats; grows with n. */
 size_t sl_compressed_bytes(const sl_compression *compression, int64_t n);

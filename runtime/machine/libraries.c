@@ -50,6 +50,11 @@ void sl_runtime_blas_renew(char *const argv[]) {
   execv("/proc/self/exe", argv); /* on a failure the program goes on with the slow kernels */
 }
 
+/* MPICH and Open MPI have this function; other libraries may lack it. */
+#pragma weak MPIX_Query_cuda_support
+int MPIX_Query_cuda_support(void);
+int sl_runtime_mpi_takes_gpu_memory(void) { return MPIX_Query_cuda_support && MPIX_Query_cuda_support() != 0; }
+
 const char *sl_runtime_mpi(void) {
   static _Thread_local char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int n = 0;

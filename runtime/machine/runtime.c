@@ -196,6 +196,15 @@ char *sl_runtime_worker_text(const sl_runtime *rt, int worker, char *text, size_
   return text;
 }
 
+#if CAN_USE_CUDA
+/* StarPU's number of a GPU's memory; -1: none of its workers drives the GPU. */
+static int memory_of_gpu(const sl_runtime *rt, int device) {
+  for (int w = 0; w < rt->workers; w++)
+    if (!rt->team[w] && starpu_worker_get_devid(w) == device) return (int)starpu_worker_get_memory_node((unsigned)w);
+  return -1;
+}
+#endif
+
 void sl_runtime_gpu(const sl_runtime *rt, int i, sl_gpu *gpu) {
   *gpu = (sl_gpu){.numa = -1};
 #if CAN_USE_CUDA
@@ -208,11 +217,15 @@ void sl_runtime_gpu(const sl_runtime *rt, int i, sl_gpu *gpu) {
   if (cudaDeviceGetPCIBusId(gpu->address, sizeof gpu->address, device) != cudaSuccess) gpu->address[0] = 0;
   if (cudaDriverGetVersion(&gpu->driver) != cudaSuccess) gpu->driver = 0;
   gpu->numa = sl__domain_of_gpu(device);
-  for (int w = 0; w < rt->workers; w++) {
-    if (rt->team[w] || starpu_worker_get_devid(w) != device) continue;
-    const unsigned node = starpu_worker_get_memory_node((unsigned)w);
-    gpu->to_gpu = 1e6 * starpu_transfer_bandwidth(STARPU_MAIN_RAM, node);
-    gpu->from_gpu = 1e6 * starpu_transfer_bandwidth(node, STARPU_MAIN_RAM);
+  const int node = memory_of_gpu(rt, device);
+  if (node < 0) return;
+  gpu->to_gpu = 1e6 * starpu_transfer_bandwidth(STARPU_MAIN_RAM, (unsigned)node);
+  gpu->from_gpu = 1e6 * starpu_transfer_bandwidth((unsigned)node, STARPU_MAIN_RAM);
+  for (int k = 0; k < rt->gpus; k++) {
+    const int other = memory_of_gpu(rt, rt->first_gpu + k);
+    if (other < 0 || other == node) continue;
+    const double rate = 1e6 * starpu_transfer_bandwidth((unsigned)node, (unsigned)other);
+    if (gpu->peer == 0 || rate < gpu->peer) gpu->peer = rate;
   }
 #else
   (void)rt, (void)i;

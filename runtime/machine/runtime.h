@@ -81,6 +81,7 @@ typedef struct sl_gpu {
   int driver;                        /* newest CUDA version that the driver supports: 12080 for 12.8 */
   int numa;                          /* its NUMA node; -1: unknown */
   double to_gpu, from_gpu;           /* bytes/s to and from host memory, measured by StarPU; 0: unknown */
+  double peer;                       /* bytes/s to the slowest of this rank's other GPUs; 0: unknown, or none */
 } sl_gpu;
 /* StarPU's workerorder for the worker's next task that must run in the order of submission; counts from 1. */
 unsigned sl_runtime_next_order(sl_runtime *runtime, int worker);
@@ -126,6 +127,8 @@ const char *sl_runtime_products(void); /* for plans whose products are OpenBLAS'
 const char *sl_runtime_blas_core(const char *core, sl_isa isa);
 void sl_runtime_blas_renew(char *const argv[]);
 const char *sl_runtime_mpi(void); /* the MPI library's version, one line */
+/* Whether the MPI library reads and writes CUDA's device memory (MPIX_Query_cuda_support). Call it while MPI runs. */
+int sl_runtime_mpi_takes_gpu_memory(void);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,7 @@ extern "C" {
 typedef struct sl_mesh_exchange {
   int node;       /* of the step graph */
   int peer;       /* a message: the rank of the mesh at its other end; -1: no message */
-  double seconds; /* duration of the exchange; of a message: the sender's value counts */
+  double seconds; /* duration; of a message the receiver's entry is ignored */
 } sl_mesh_exchange;
 
 /* What one rank computes; all is borrowed. */

@@ -450,14 +450,33 @@ out:
   return status;
 }
 
+/* Bytes of a task's values, of samples or not. */
+static double bytes_of(const sl_graph *g, const sl_node *node, int samples) {
+  double bytes = 0;
+  for (int k = 0; k < node->n_in + node->n_out; k++) {
+    const sl_value_info *v = g->value[k < node->n_in ? node->in[k] : node->out[k - node->n_in]];
+    if ((v->scope == SL_SCOPE_SAMPLE) == samples) bytes += (double)sl_value_bytes(v);
+  }
+  return bytes;
+}
+
+/* What would make a task fit into `bytes`: if the rest fits, tasks of fewer samples; updates of fewer rows of a
+ * parameter; or a part of a product's weights. */
+static const char *remedy(const sl_graph *g, const sl_node *node, double bytes, const char **setting) {
+  if (node->phase == SL_PHASE_UPDATE) return *setting = "row_blocks", "more row blocks";
+  if (bytes_of(g, node, 0) < bytes) return *setting = "shards, batch", "more shards or a smaller batch";
+  return *setting = "folds", "more folds (they divide the weights of products)";
+}
+
 sl_status sl_residence_too_large(const sl_residence *r, const sl_graph *g, size_t bytes) {
   const sl_node *node = g->node[r->node];
+  const char *setting, *what = remedy(g, node, (double)bytes, &setting);
   return sl_blame(
       sl_fail(SL_EINVAL,
-              "layer '%s' (%s) needs %.1f MB at once, and GPU %d has %.1f MB for data: smaller sizes or more "
-              "row blocks need less",
-              node->name, node->op->name, 1e-6 * (double)r->most, r->gpu, 1e-6 * (double)bytes),
-      "row_blocks");
+              "layer '%s' (%s) needs %.1f MB at once, and GPU %d has %.1f MB for data: use %s, or smaller sizes of the "
+              "model",
+              node->name, node->op->name, 1e-6 * (double)r->most, r->gpu, 1e-6 * (double)bytes, what),
+      setting);
 }
 
 void sl_residence_destroy(sl_residence *r) {

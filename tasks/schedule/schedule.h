@@ -1,7 +1,7 @@
 /* Dependencies and order of a step graph's tasks. Dependencies follow from the tasks' accesses and from computing in
  * place; predicted times from their costs; priorities from the longest path to the end. Greedy list scheduling by these
  * priorities (with GPUs: HEFT, placing.h) gives the predicted schedule. The memory planner relies on it; at run time
- * StarPU decides. */
+ * StarPU decides, unless the plan binds tasks to workers (docs/how-to/gpus.md). */
 #ifndef SL_SCHEDULE_H
 #define SL_SCHEDULE_H
 

@@ -1,5 +1,6 @@
 /* An exchange between ranks as a node of the step graph. It sums several values over all ranks, for all ranks or for
- * one, or it copies one rank's values to the others. The values of one node are a bucket.
+ * one; copies one rank's values to the others; sends values to one rank or receives them (sends.c); or moves nothing
+ * and only waits (waits.c). The values of one node are a bucket.
  *
  * The inputs of a sum are this rank's partial sums: for each subtree of its leaves, the sums of all values. The whole
  * sums replace the inputs of the first subtree, so these inputs are also the first outputs. The inputs of a copy are

@@ -2,8 +2,8 @@
  *
  * Each parameter has one owner. Only the owner receives the sum of its gradient, keeps its optimizer state, and runs
  * the nodes of the update phase that concern this parameter alone. Their inputs identify these nodes: a node
- * that reads a single parameter, or takes the gradient of one parameter by rows (its row norms), belongs to that
- * parameter's owner. Every rank computes all other nodes, from copies of the owners' values. So every sum has the same
+ * that reads a single parameter, or computes row norms of one parameter's gradient, belongs to that parameter's
+ * owner. Every rank computes all other nodes, from copies of the owners' values. So every sum has the same
  * order, and no bit depends on the owners. Private to tasks/. */
 #ifndef SL_OWNERS_H
 #define SL_OWNERS_H

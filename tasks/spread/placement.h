@@ -75,8 +75,8 @@ typedef struct sl_transfer {
   sl_value value; /* of the logical graph */
   sl_placement have, need;
   int before; /* due in front of this logical node; n_nodes: at the end of the step */
-  /* WAIT: the node after the value's last reader: an exchange in front of this node or of a later one can make the
-   * wait. A fetched COPY: the node that reads it. Others: `before`. */
+  /* WAIT: the node after the value's last reader; any exchange from there on can serve as the wait. A fetched COPY: the
+   * node that reads it. Others: `before`. */
   int since;
   int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
   int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
@@ -89,7 +89,7 @@ typedef struct sl_transfer {
 
 typedef struct sl_placements {
   int ranks;
-  sl_placement *made;  /* [logical values] the placement right after its last writer; as `value` if no node writes it */
+  sl_placement *made;  /* [logical values] placement right after its last writer; without one, the same as `value` */
   sl_placement *value; /* [logical values] the placement when complete; of parameters and state: between two steps */
   sl_placement *node;  /* [logical nodes] the ranks that compute it */
   char *gathers;       /* [logical nodes] 1: adds the samples of all ranks to one whole sum (spread.h) */

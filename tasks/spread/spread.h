@@ -1,17 +1,18 @@
 /* Spreading: rewrites the logical graph of the whole batch into the step graph, whose nodes are tasks.
  *
- * A value of SAMPLE scope becomes a piece for each shard, a value of LEAF scope a piece for each leaf. A node is
- * repeated for each piece of its finest argument. An output that is coarser than its node is a sum: the shards of a
- * leaf add to it in order (the first overwrites), and the leaves' sums are added by one binary tree over leaf numbers,
- * split at the largest power of two below their number. Large weights become row blocks, each with its own chain of
- * additions.
+ * A value of SAMPLE scope becomes a piece for each shard, a value of LEAF scope a piece for each leaf. A node
+ * becomes a task for each piece of the argument that has the most pieces. An output that is coarser than its node is a
+ * sum: the shards of a leaf add to it in order (the first overwrites), and the leaves' sums are added by one binary
+ * tree over leaf numbers, split at the largest power of two below their number. Large weights become row blocks, each
+ * with its own chain of additions.
  *
  * A node gathers (operation.h) if its inputs have less than half the bytes of its sum and no later node adds to that
  * sum. It then has no sum per leaf: its tasks add to the whole sum, shard by shard over the whole batch.
  *
  * On several ranks each rank computes some of the leaves: its step graph has only their pieces and adds up the subtrees
  * that lie within them. The placements (placement.h) list the transfers between ranks; each becomes part of an
- * exchange node (exchange_node.h). Exchange nodes are the same on all ranks, in the same order. */
+ * exchange node (exchange_node.h). Ranks that divide the samples have the same exchange nodes, in the same order; ranks
+ * that share samples have those that they take part in, and both ends of a message declare it in the same order. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
 

@@ -14,10 +14,10 @@ typedef enum sl__pass_kind { SL__PASS_FORWARD, SL__PASS_BACKWARD, SL__PASS_WEIGH
 
 /* SL_PIPE_1F1B: a backward pass follows as soon as it can, so that stage s holds the values of at most stages - s
  * micro-batches (Narayanan et al. 2019); with several chunks micro-batches go through the runs of a stage in groups of
- * as many as there are stages, which makes the bubble smaller by the number of chunks (Narayanan et al. 2021).
+ * as many as there are stages, which divides the bubble by the number of chunks (Narayanan et al. 2021).
  * SL_PIPE_EAGER_1F1B: as 1F1B, but stage s holds the values of up to 2 (stages - s) - 1 micro-batches. So an input
  * comes a slot before the pass that reads it, and messages are hidden that take no longer than half of a micro-batch's
- * passes (Zhuang et al. 2023). With several chunks the order of 1F1B does so, too, and both are the same.
+ * passes (Zhuang et al. 2023). With several chunks this is the order of 1F1B.
  * SL_PIPE_GPIPE: all forward passes come first (Huang et al. 2019).
  * SL_PIPE_ZERO_BUBBLE: gradients of weights, for which no other stage waits, have passes of their own. They run where a
  * stage would wait. Each stage holds the values of as many micro-batches as the first stage does by 1F1B (ZB-H1, Qi et
@@ -41,8 +41,8 @@ int sl__timetable_passes(const sl__timetable *table); /* number of a stage's pas
 void sl__timetable_turns(const sl__timetable *table, int stage, int *turn);
 /* The turn of a stage's pass in this slot. */
 int sl__timetable_turn(const sl__timetable *table, int stage, int slot);
-/* A stage's first turn after this slot: in it the stage may receive a message that is sent in the slot. The last turn
- * if no turn is later. */
+/* A stage's first turn (place in its order of passes) after this slot, the earliest in which it can receive a message
+ * that is sent in the slot. The last turn if no turn is later. */
 int sl__timetable_turn_after(const sl__timetable *table, int stage, int slot);
 
 #endif

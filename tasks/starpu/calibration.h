@@ -1,5 +1,5 @@
-/* Calibrates StarPU's performance models, which dm* and heft policies need, from recorded task times without disturbed
- * samples.
+/* Calibrates StarPU's performance models, which dm* and heft policies need, from recorded task times; outliers are
+ * rejected.
  *
  * StarPU's history models keep a mean per operation and footprint and trust it from ten samples on. StarPU averages
  * every time but the very first call, so on a shared machine a few bad samples mislead a policy for good. This

@@ -53,7 +53,7 @@ typedef struct sl__task {
   int n_moves, bound;  /* bound: StarPU worker chosen by the plan; -1: any */
   int on_host;         /* 1: the plan leaves the task to CPU workers */
   atomic_int worker;   /* worker that ran it last; -1: none yet */
-  int ahead;           /* index of the StarPU buffer that holds its rows, copied ahead (inputs.h); -1: none */
+  int ahead;           /* index of the StarPU buffer with its rows, copied a step ahead (inputs.h); -1: none */
   int mark;            /* on a GPU, while recorded: number of the pair of CUDA events that time the kernel; else -1 */
   double simulated[SL_KINDS]; /* in a simulation: seconds on each kind of worker */
   sl__counter *counters;      /* by worker */

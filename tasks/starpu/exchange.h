@@ -24,8 +24,8 @@ sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
 int sl__exchanges_share(const sl__exchanges *x);
 /* Collective; called for the exchange nodes in the order of their buckets. data[n_in]: the node's inputs in host
  * memory; NULL: they lie in memory that all ranks share, and the node only orders its use. handle[n]: the StarPU
- * handles of inputs and outputs. urgency: sl_exchange_move.urgency; ignored for a message that this rank sends, since
- * the receiver waits for it. Makes the StarPU task of t; t's other fields are already set. */
+ * handles of inputs and outputs. urgency: sl_exchange_move.urgency; of a message only the receiver's counts. Makes the
+ * StarPU task of t; t's other fields are already set. */
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
                             const starpu_data_handle_t *handle, int n, double urgency, sl__task *t);
 size_t sl__exchanges_bytes(const sl__exchanges *x);  /* sl_exchange_memory */

@@ -1,7 +1,8 @@
 /* A program: a graph lowered to StarPU tasks, ready to be run step after step.
  *
  * Handles, tasks and the dependencies between them are made once; each step resubmits the same tasks, with sequential
- * consistency off. Nothing is allocated, registered or touched for the first time inside a step. */
+ * consistency off. Nothing is allocated, registered or touched for the first time inside a step, except
+ * handles of batches that are announced for the first time (sl_program_ahead). */
 #ifndef SL_PROGRAM_H
 #define SL_PROGRAM_H
 

@@ -143,11 +143,11 @@ static sl_status tell_too_large(const sl__task *task, const int *order, int n) {
   if (!large) return SL_OK;
   return sl_blame(
       sl_fail(SL_EPOLICY,
-              "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: use smaller "
-              "sizes, more row blocks or no GPUs",
+              "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: use a "
+              "smaller batch, more shards, row blocks or folds, or no GPUs",
               (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
               (double)memory / (1 << 20)),
-      "row_blocks, gpus");
+      "batch, shards, row_blocks, folds, gpus");
 }
 
 /* starving: seconds that threads have waited for a processor, summed over the threads. */

@@ -42,8 +42,9 @@ void sl__run_end(struct sl__task *task);
  * under way, but tasks or exchanges are ready.
  * SL_EPOLICY: for `patience` seconds (on a busy machine up to six times as long) no worker started a ready task. The
  * text names `policy`, the number of ready tasks, the first of them in order[n], and the memories that hold its data.
- * Or, after ten such seconds: a task that has not begun needs more memory than a GPU has; the text names its layer.
- * SL_ESTARPU: for six times `patience` StarPU has not brought the data of a ready exchange to host memory. */
+ * Or, after 10 s (on a busy machine up to 60): a task that has not begun needs more memory than a GPU has; the text
+ * names its layer. SL_ESTARPU: for six times `patience` StarPU has not brought the data of a ready exchange to host
+ * memory. */
 sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy,
                        double patience);
 

@@ -111,6 +111,7 @@ typedef struct device {
   unsigned long long modules; /* loaded when the process began */
   _Atomic int error;          /* cudaError_t: returned by every later call */
   atomic_ulong kernels, copies[4], copied[4];
+  atomic_ulong unpinned; /* bytes of asynchronous copies from or to host memory that is not pinned */
   struct emulated_stream *streams, *default_stream;
   pthread_mutex_t stream_list;
 } device;
@@ -126,6 +127,7 @@ bool emulated_memory_open(device *d);
 device *emulated_owner(const void *address); /* the device with this address, or NULL */
 /* Whether [address, address + bytes) lies in one block of the device. */
 bool emulated_inside(device *d, const void *address, size_t bytes);
+bool emulated_pinned(const void *address, size_t bytes); /* whether all of it is pinned host memory */
 const block *emulated_block(const device *d, uintptr_t at, size_t bytes); /* needs no lock */
 void emulated_describe(device *d, uintptr_t address, char *text, size_t n);
 static inline char *emulated_alias(const device *d, const void *address) {

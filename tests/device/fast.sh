@@ -65,6 +65,10 @@ done
 # shellcheck disable=SC2086 # words
 expect 'bench names the operations that only GPUs compute' 0 '^fast kernels, on GPUs only: linear, linear_d[xw], linear_d[xw] ' \
   bench mlp --size layers=2,hidden=24 --steps 2 --batch 32 --workers 1 --no-measure --gpu-kernels fast
+expect 'graph names them, too' 0 '^fast kernels, on GPUs only: linear, .*the bits differ from --gpu-kernels exact' \
+  graph mlp --workers gpu --gpus 1 --gpu-kernels fast
+run graph mlp --workers gpu --gpus 1
+check 'of exact kernels it says nothing' sh -c "! grep -q '^fast kernels' out"
 expect 'convolutions, too' 0 '^fast kernels, on GPUs only: conv2d, .*conv2d_dx, conv2d_dw' \
   bench lenet --size channels=4,hidden=16 --steps 2 --batch 12 --workers 1 --no-measure --gpu-kernels fast
 expect 'and attention' 0 '^fast kernels, on GPUs only: .*attention, .*attention_grad' \

@@ -190,23 +190,58 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 
 /* ---- host memory ------------------------------------------------------------------------------------------------- */
 
+/* Pinned memory: allocated here, or registered. */
+typedef struct pinned {
+  struct pinned *next;
+  uintptr_t from, to;
+} pinned;
+static pinned *first_pinned;
+static pthread_mutex_t pinning = PTHREAD_MUTEX_INITIALIZER;
+
+static bool pin(const void *pointer, size_t bytes) {
+  pinned *p = malloc(sizeof *p);
+  if (!p) return false;
+  p->from = (uintptr_t)pointer, p->to = p->from + bytes;
+  pthread_mutex_lock(&pinning);
+  p->next = first_pinned, first_pinned = p;
+  pthread_mutex_unlock(&pinning);
+  return true;
+}
+static void unpin(const void *pointer) {
+  pthread_mutex_lock(&pinning);
+  pinned **link = &first_pinned, *p;
+  while (*link && (*link)->from != (uintptr_t)pointer) link = &(*link)->next;
+  if ((p = *link)) *link = p->next;
+  pthread_mutex_unlock(&pinning);
+  free(p);
+}
+bool emulated_pinned(const void *address, size_t bytes) {
+  const uintptr_t from = (uintptr_t)address;
+  pthread_mutex_lock(&pinning);
+  const pinned *p = first_pinned;
+  while (p && !(from >= p->from && from + bytes <= p->to)) p = p->next;
+  pthread_mutex_unlock(&pinning);
+  return p != NULL;
+}
+
 cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   (void)flags;
   *pointer = aligned_alloc(PAGE, pages(bytes ? bytes : 1));
-  return *pointer ? cudaSuccess : emulated_fail(cudaErrorMemoryAllocation);
+  return *pointer && pin(*pointer, bytes) ? cudaSuccess : emulated_fail(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaMallocHost(void **pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, 0); }
 cudaError_t cudaFreeHost(void *pointer) {
   for (int i = 0; i < emulated_settings.devices; i++) emulated_wait_device(emulated_device(i));
+  unpin(pointer);
   free(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
-  (void)pointer, (void)bytes, (void)flags;
-  return cudaSuccess;
+  (void)flags;
+  return pin(pointer, bytes) ? cudaSuccess : emulated_fail(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaHostUnregister(void *pointer) {
-  (void)pointer;
+  unpin(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaHostGetDevicePointer(void **there, void *host, unsigned flags) {

@@ -97,6 +97,9 @@ __attribute__((destructor)) static void close_devices(void) {
       if (devices[i].copies[k])
         n += snprintf(text + n, sizeof text - (size_t)n, "; %s %lu bytes in %lu copies", kind[k], devices[i].copied[k],
                       devices[i].copies[k]);
+    if (devices[i].unpinned)
+      n += snprintf(text + n, sizeof text - (size_t)n, "; %lu bytes from or to memory that is not pinned",
+                    devices[i].unpinned);
     emulated_say(i, "%lu kernels%s", devices[i].kernels, text);
   }
 }

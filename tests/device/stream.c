@@ -459,6 +459,9 @@ static cudaError_t queue_copy(const char *name, void *to, size_t to_pitch, const
   operation *o = new_operation(COPY, 0);
   o->to = to, o->from = from, o->direction = kind;
   o->width = width, o->height = height, o->to_pitch = to_pitch, o->from_pitch = from_pitch;
+  if (!wait && !(there && here) &&
+      !emulated_pinned(there ? from : to, (height - 1) * (there ? from_pitch : to_pitch) + width))
+    s->device->unpinned += width * height;
   append(s, o);
   if (!wait) return cudaSuccess;
   drain(s);

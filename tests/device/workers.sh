@@ -14,6 +14,7 @@ if ! "$starling" info --json --no-measure 2>/dev/null | grep -q '"gpus": 1'; the
   finish
 fi
 EMULATED_MEMORY=512 "$starling" info --no-measure >out 2>err
+check 'and whether MPI takes GPU memory' grep -qE '^MPI .*; takes GPU memory: (yes|no)$' out
 check 'info describes the GPU' grep -qE '^GPU 0 .* at 0000:e0:00.0: 0.5 GB, 1 multiprocessors, compute capability [0-9]+\.[0-9], .*host to GPU [0-9.]+ GB/s' out
 # run-program leaves give_way.so out under the thread sanitizer; this program only calls functions of such names.
 check 'threads that have nothing to do give way' sh -c 'echo "${LD_PRELOAD-}" | grep -q give_way'
@@ -68,6 +69,7 @@ check 'a trace for browsers has them on tracks of their own' grep -q 'copies, me
 
 # Two GPUs: placement by plan is the default, and changes no bit.
 EMULATED_DEVICES=2
+expect 'info measures the link between two GPUs' 0 '^GPU 1 .*; to other GPUs [0-9.]*[1-9]' info --no-measure
 # shellcheck disable=SC2086
 for placement in plan policy ''; do
   run bench $small --leaves 4 --shards 4 --workers gpu ${placement:+--placement $placement} --out placed --json
@@ -100,8 +102,8 @@ done
 run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --sched dmda --json
 check 'dmda finds models of every kind' test -n "$(number_of kinds out)" -a "$(number_of kinds out)" = "$(number_of calibrated out)"
 
-expect 'compare: CPUs and a GPU' 0 'dmda' compare mlp --size hidden=64 --batch 32 --steps 2 --repetitions 3 --policies eager,dmda --workers 1 --out compared
-shares_of_bound() { grep -o '"of_bound": [0-9.]*' compared/compare.json | awk '$2 <= 0 || $2 > 1 { bad = 1 } END { exit bad || NR < 2 }'; }
+expect 'compare: CPUs and a GPU' 0 'dmda' compare mlp --size hidden=64 --batch 32 --steps 2 --repetitions 3 --policies eager,lws,dmda,dmdas,heteroprio --workers 1 --out compared
+shares_of_bound() { grep -o '"of_bound": [0-9.]*' compared/compare.json | awk '$2 <= 0 || $2 > 1 { bad = 1 } END { exit bad || NR < 5 }'; }
 check 'no policy is below the bound of both kinds' shares_of_bound
 
 # A device with the times of given rates: a step takes at least as long as its largest kernel.
@@ -118,6 +120,14 @@ check 'the largest kernel takes a twentieth of a second at this rate, or more' a
 check 'and a step as long' at_least "$(number_of step_s out)" "$largest"
 
 if [ -n "${MPIEXEC-}" ]; then
+  divided() { # devices, then the numbers of GPUs of two ranks, and how many different GPUs they have
+    EMULATED_DEVICES=$1 $limit "$MPIEXEC" -n 2 "$starling" info --no-measure --json >out 2>err || return 1
+    [ "$(grep -o '"gpus": [0-9]*' out | grep -o '[0-9]*$' | tr '\n' ' ')" = "$2 " ] &&
+      [ "$(grep -o '"address": "[^"]*"' out | sort -u | wc -l)" = "$3" ]
+  }
+  check 'two ranks have a GPU each' divided 2 '1 1' 2
+  check 'of three GPUs one rank has two' divided 3 '1 2' 3
+  check 'or they share the only one' divided 1 '1 1' 1
   code=0
   # shellcheck disable=SC2086
   $limit "$MPIEXEC" -n 2 "$starling" bench $small --leaves 4 --workers 1 --balance auto >out 2>err || code=$?

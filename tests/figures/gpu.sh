@@ -6,13 +6,26 @@
 # (tests/figures/gpu-bundle.sh) or a build:
 #   starling-gpu/source/tests/figures/gpu.sh        RUN=starling-gpu/run is found by itself
 #   RUN=./run-in-build tests/figures/gpu.sh         RUN PROGRAM ARGUMENT... starts a program of the build
-# OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, for emulated GPUs. ONLY: a pattern of
-# names.
+# OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, on emulated GPUs: of RUN or, without it, of
+# build-emulated, which ./quickstart check leaves (BUILD: another). ONLY: a pattern of names.
 set -u
 export CMOCKA_MESSAGE_OUTPUT=TAP
 here=$(cd "$(dirname "$0")" && pwd)
-RUN=${RUN:-$here/../../../run}
 out=${OUT:-gpu-figures}
+build=${BUILD:-$here/../../build-emulated}
+if [ -n "${REHEARSE-}" ] && [ -z "${RUN-}" ] && [ -x "$build/starling" ]; then
+  build=$(cd "$build" && pwd)
+  mkdir -p "$out" || exit 1
+  cat >"$out/run" <<END
+#!/bin/sh
+program=\$1
+shift
+LD_PRELOAD=$build/tests/support/give_way.so STARPU_SUBALLOCATOR=0 exec "$build/\$program" "\$@"
+END
+  chmod +x "$out/run"
+  RUN=$(cd "$out" && pwd)/run
+fi
+RUN=${RUN:-$here/../../../run}
 [ -x "$RUN" ] || { echo "SKIP: no $RUN: make a bundle by tests/figures/gpu-bundle.sh, or set RUN"; exit 77; }
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
@@ -68,6 +81,21 @@ for family in $families; do
   done
 done
 
+# ---- the engine's tests ----------------------------------------------------------------------------------------------
+for test in codelets/tasks tasks/starpu/program tasks/starpu/exchange tasks/starpu/calibration tasks/starpu/residence; do
+  try "${test##*/}" 120 "tests/$test" && {
+    failed=$(grep -c '^not ok ' "$log") passed=$(grep '^ok ' "$log" | grep -vc '# SKIP')
+    figure "tests/$test on a GPU" '0 failed' "$failed of $((passed + failed))" $((failed == 0 && passed > 0 && code == 0))
+  }
+done
+
+# ---- data larger than the GPU's memory -------------------------------------------------------------------------------
+if try larger 120 starling bench mlp --size hidden=512 --batch 32 --optimizer adamw --row-blocks 8 --workers gpu --gpu-memory 4 --steps 10 --no-measure --json; then
+  moved=$(number moved_bytes) least=$(number least_moved_bytes)
+  figure 'state twice the memory: bytes copied over the least' '<= 1.2' "$(awk -v a="${moved:-0}" -v b="${least:-0}" 'BEGIN { printf "%.3f", b > 0 ? a / b : 0 }')" \
+    "$(awk -v a="${moved:-0}" -v b="${least:-0}" 'BEGIN { print (a > 0 && b > 0 && a <= 1.2 * b) }')"
+fi
+
 # ---- speed of the exact product --------------------------------------------------------------------------------------
 # cuBLAS (--gpu-kernels fast) beside it, for the ratio.
 if [ -n "${REHEARSE-}" ]; then width=64 target=-; else width=4096 target=42000; fi
@@ -112,7 +140,7 @@ for entry in $networks; do
   # One shard of all samples, for a GPU, also with cuBLAS; then the plan by default, which has smaller tasks; in bf16.
   one='--leaves 1 --shards 1'
   hows='gpu fast tf32 default bf16 bf16-fast'
-  case $network in gpt2*|lenet) hows="$hows both" ;; esac
+  case $network in gpt2* | lenet | resnet*) hows="$hows both" ;; esac
   ours=0 narrow=0
   for how in $hows; do
     case $how in

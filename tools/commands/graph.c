@@ -265,6 +265,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
+    if (gpus > 0) sl__job_print_fast(step, sl__gpu_kernels(o), training.precision);
     if (sharing > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, sharing, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
     if (sharing > 1) print_mesh(steps);

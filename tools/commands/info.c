@@ -135,13 +135,14 @@ static json_t *software_part(const sl__options *o, sl_runtime *rt) {
   const unsigned hwloc = hwloc_get_api_version();
   char version[32];
   snprintf(version, sizeof version, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
-  return json_pack("{s:s, s:s, s:{s:s, s:i, s:i, s:b, s:s, s:s, s:s}, s:s, s:s, s:s, s:s, s:s}", "starling",
+  return json_pack("{s:s, s:s, s:{s:s, s:i, s:i, s:b, s:s, s:s, s:s}, s:s, s:b, s:s, s:s, s:s, s:s}", "starling",
                    PACKAGE_VERSION, "commit", sl__commit(), "starpu", "version", sl_runtime_starpu(), "max_cpu_workers",
                    sl_runtime_starpu_max_cpus(), "max_buffers", sl_runtime_starpu_max_buffers(), "cuda",
                    sl_runtime_starpu_has_cuda(), "sched", sl_runtime_sched(rt), "policies",
                    sl_policies_names(o->sched_lib, policies, sizeof policies) == SL_OK ? policies : "", "models_of",
-                   sl_runtime_model_host(rt), "mpi", sl_runtime_mpi(), "hwloc", version, "openblas", sl_runtime_blas(),
-                   "kernels", sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
+                   sl_runtime_model_host(rt), "mpi", sl_runtime_mpi(), "mpi_takes_gpu_memory",
+                   sl_runtime_mpi_takes_gpu_memory(), "hwloc", version, "openblas", sl_runtime_blas(), "kernels",
+                   sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
 }
 
 /* The driver's names of all GPUs of the machine, whether or not this process may use them. */
@@ -167,10 +168,10 @@ static json_t *gpus_part(const sl_runtime *rt) {
     sl_gpu g;
     sl_runtime_gpu(rt, i, &g);
     json_array_append_new(
-        array, json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "name", g.name, "address", g.address,
-                         "memory_bytes", (json_int_t)g.memory, "multiprocessors", g.multiprocessors, "major", g.major,
-                         "minor", g.minor, "driver", g.driver, "numa", g.numa, "to_gpu_bytes_per_s", g.to_gpu,
-                         "from_gpu_bytes_per_s", g.from_gpu));
+        array, json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f}", "name", g.name, "address",
+                         g.address, "memory_bytes", (json_int_t)g.memory, "multiprocessors", g.multiprocessors, "major",
+                         g.major, "minor", g.minor, "driver", g.driver, "numa", g.numa, "to_gpu_bytes_per_s", g.to_gpu,
+                         "from_gpu_bytes_per_s", g.from_gpu, "peer_bytes_per_s", g.peer));
   }
   return array;
 }
@@ -363,7 +364,8 @@ static void print_software(const json_t *s) {
          json_is_true(json_object_get(starpu, "cuda")) ? "yes" : "no", text_of(starpu, "sched"));
   printf("           policies: %s\n", text_of(starpu, "policies"));
   printf("           performance models are filed under %s\n", text_of(starpu, "models_of"));
-  printf("MPI        %s\n", text_of(s, "mpi"));
+  printf("MPI        %s; takes GPU memory: %s\n", text_of(s, "mpi"),
+         json_is_true(json_object_get(s, "mpi_takes_gpu_memory")) ? "yes" : "no");
   printf("OpenBLAS   %s kernels; hwloc %s\n", text_of(s, "openblas"), text_of(s, "hwloc"));
 }
 
@@ -397,6 +399,7 @@ static void print_part(const json_t *p) {
     if (real_of(one, "to_gpu_bytes_per_s") > 0)
       printf("; host to GPU %.1f GB/s, back %.1f", 1e-9 * real_of(one, "to_gpu_bytes_per_s"),
              1e-9 * real_of(one, "from_gpu_bytes_per_s"));
+    if (real_of(one, "peer_bytes_per_s") > 0) printf("; to other GPUs %.1f", 1e-9 * real_of(one, "peer_bytes_per_s"));
     printf("\n");
   }
   printf("memory     %.1f GB, %.1f available; huge pages: %s; /dev/shm: %.1f GB free\n",

@@ -45,7 +45,9 @@ static void describe_gpus(const sl_runtime *rt, const sl__machine *measured, int
                              .bandwidth = 1e9 * measured->gpu_gigabytes,
                              .overhead = usual.kind[SL_KIND_GPU].overhead,
                              .link = link > 0 ? link : usual.link,
-                             .link_latency = usual.latency};
+                             .link_latency = usual.latency,
+                             .peer_link = gpu.peer,
+                             .peer_latency = gpu.peer > 0 ? usual.latency : 0};
 }
 
 sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, sl__machine_description *m, int *gpus) {

@@ -437,16 +437,9 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n) {
   snprintf(name, n, "%s", gpu.name);
 }
 
-void sl__job_print_choices(const sl__job *j) {
-  if (j->facts.plan.tiles.blocks)
-    printf("products of bf16 add up by blocks, %s\n",
-           sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() ? "on AMX tiles" : "without AMX: slowly");
-  if (j->facts.plan.tiles.blas) printf("products of linear and conv2d: %s\n", j->facts.plan.products);
-  if (sl__pipe_order_is_chosen(j->o) && j->ranks.mesh.pipe > 1)
-    printf("order of passes: %s, whose predicted step is the fastest\n", sl__pipe_orders[j->pipe.order]);
-  const sl_graph *g = sl_program_graph(j->program);
+void sl__job_print_fast(const sl_graph *g, sl_gpu_kernels kernels, sl_precision precision) {
   const char *between = "fast kernels, on GPUs only: ";
-  for (int i = 0; sl_runtime_fast(j->runtime) && i < g->n_nodes; i++) {
+  for (int i = 0; kernels != SL_GPU_EXACT && i < g->n_nodes; i++) {
     const sl_operation *op = g->node[i]->op;
     int first = op->fast;
     for (int k = 0; first && k < i; k++) first = g->node[k]->op != op;
@@ -456,6 +449,16 @@ void sl__job_print_choices(const sl__job *j) {
   }
   if (*between == ',')
     printf(" (cuBLAS%s; the bits differ from --gpu-kernels exact)\n",
-           sl_runtime_fast(j->runtime) == SL_GPU_TF32 && j->facts.training.precision != SL_PRECISION_BF16 ? " in TF32"
-                                                                                                          : "");
+           kernels == SL_GPU_TF32 && precision != SL_PRECISION_BF16 ? " in TF32" : "");
+}
+
+void sl__job_print_choices(const sl__job *j) {
+  if (j->facts.plan.tiles.blocks)
+    printf("products of bf16 add up by blocks, %s\n",
+           sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() ? "on AMX tiles" : "without AMX: slowly");
+  if (j->facts.plan.tiles.blas) printf("products of linear and conv2d: %s\n", j->facts.plan.products);
+  if (sl__pipe_order_is_chosen(j->o) && j->ranks.mesh.pipe > 1)
+    printf("order of passes: %s, whose predicted step is the fastest\n", sl__pipe_orders[j->pipe.order]);
+  sl__job_print_fast(sl_program_graph(j->program), (sl_gpu_kernels)sl_runtime_fast(j->runtime),
+                     j->facts.training.precision);
 }

@@ -110,6 +110,8 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* Whether products of bf16 add up by blocks on this machine if no option says how: it has AMX, and no GPU takes part.
  */
 int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
+/* Prints which operations of the graph have a fast kernel, if kernels is not SL_GPU_EXACT: these run on GPUs only. */
+void sl__job_print_fast(const sl_graph *graph, sl_gpu_kernels kernels, sl_precision precision);
 /* Prints a line if products of bf16 add up by blocks; with --pipe-order auto, a line with the order of passes; with
  * --gpu-kernels fast, a line with the operations that have a fast kernel. */
 void sl__job_print_choices(const sl__job *job);

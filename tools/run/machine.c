@@ -87,6 +87,7 @@ int sl__machine_predicts(const sl_runtime *rt, sl_machine *machine) {
   if (cpus > 0) machine->kind[SL_KIND_CPU].flops = 1e9 * m.gflops, machine->kind[SL_KIND_CPU].bytes = 1e9 * m.gigabytes;
   machine->kind[SL_KIND_GPU].flops = 1e9 * m.gpu_gflops, machine->kind[SL_KIND_GPU].bytes = 1e9 * m.gpu_gigabytes;
   machine->link = gpu.to_gpu < gpu.from_gpu ? gpu.to_gpu : gpu.from_gpu;
+  machine->peer = gpu.peer, machine->peer_latency = machine->latency;
   return 1;
 }
 

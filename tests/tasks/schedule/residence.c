@@ -160,6 +160,30 @@ static void what_fits_stays(void **state) {
   release(&p);
 }
 
+/* A message on a task that is too large names the option that makes it smaller. */
+static void the_message_names_what_would_fit(void **state) {
+  (void)state;
+  static const struct {
+    sl_role role;
+    sl_phase phase;
+    const char *says;
+  } kinds[] = {{SL_ROLE_TEMPORARY, SL_PHASE_FORWARD, "more shards or a smaller batch"},
+               {SL_ROLE_PARAMETER, SL_PHASE_FORWARD, "more folds"},
+               {SL_ROLE_PARAMETER, SL_PHASE_UPDATE, "more row blocks"}};
+  for (int k = 0; k < 3; k++) {
+    sl_graph *g = toy_graph(4);
+    const sl_value v = add_value(g, kinds[k].role), w = add_value(g, kinds[k].role);
+    g->phase = kinds[k].phase;
+    add_task(g, 4, SL_NONE, SL_NONE, v);
+    add_task(g, 4, v, SL_NONE, w);
+    planned p = plan(g, 0, 2 * BYTES - 1);
+    assert_int_equal(p.r->most, 2 * BYTES);
+    assert_int_equal(sl_residence_too_large(p.r, g, 2 * BYTES - 1), SL_EINVAL);
+    if (!strstr(sl_error(), kinds[k].says)) fail_msg("%s", sl_error());
+    release(&p);
+  }
+}
+
 /* ---- replay ---- */
 
 typedef struct lies {
@@ -269,7 +293,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parameters_in_turn),     cmocka_unit_test(tasks_under_way),
       cmocka_unit_test(what_was_changed_stays), cmocka_unit_test(a_chain),
-      cmocka_unit_test(what_fits_stays),        cmocka_unit_test(random_plans),
+      cmocka_unit_test(what_fits_stays),        cmocka_unit_test(the_message_names_what_would_fit),
+      cmocka_unit_test(random_plans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
