@@ -6,8 +6,8 @@
 # (tests/figures/gpu-bundle.sh) or a build:
 #   starling-gpu/source/tests/figures/gpu.sh        RUN=starling-gpu/run is found by itself
 #   RUN=./run-in-build tests/figures/gpu.sh         RUN PROGRAM ARGUMENT... starts a program of the build
-# OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, on emulated GPUs: of RUN or, without it, of
-# build-emulated, which ./quickstart check leaves (BUILD: another). ONLY: a pattern of names.
+# OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, on emulated GPUs: of RUN or, without it,
+# of build-emulated, which ./quickstart check leaves (BUILD: another). ONLY: a pattern of names.
 set -u
 export CMOCKA_MESSAGE_OUTPUT=TAP
 here=$(cd "$(dirname "$0")" && pwd)

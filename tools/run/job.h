@@ -4,6 +4,7 @@
 #define SL_TOOLS_JOB_H
 
 #include "runtime/data/loader.h"
+#include "runtime/processors/cuda_context.h"
 #include "tasks/starpu/program.h"
 #include "tools/files/model_file.h"
 #include "tools/ranks/balance.h"
