@@ -11,7 +11,6 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
-#include "runtime/processors/cuda_context.h"
 #include "tools/run/digest.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/prediction.h"
