@@ -185,7 +185,7 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
   SL_TRY(sl_groups_create(p->logical, p->step, p->schedule, &groups));
   const totals t = add_up(p);
   fprintf(file, "%s\n\n%-8s  %-20s  %-18s  %-20s %5s %10s %9s %9s\n", p->title, "phase", "layer", "operation", "output",
-          "tasks", "MFLOP", "MB moved", "us");
+          "tasks", "MFLOP", "MB r+w", "us");
   if (p->tasks) print_tasks(p, file);
   for (int i = 0; i < groups->n && !p->tasks; i++) {
     const sl_group *g = &groups->group[i];
