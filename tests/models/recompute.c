@@ -93,7 +93,9 @@ static void memory_changes_no_bit(const sl_model *model) {
     sl_runtime *rt = start(gpus);
     for (int kind = 0; kind < SL_RECOMPUTE_COUNT && (gpus == 0 || sl_runtime_gpus(rt) > 0); kind++)
       for (int m = 0; m < 3; m++) {
-        char *all = train(rt, model, (sl_recompute)kind, 1 << m, &bytes, &temporaries[kind][m]);
+        size_t with_gpus; /* values that lie in different memories share no buffer */
+        char *all =
+            train(rt, model, (sl_recompute)kind, 1 << m, &bytes, gpus == 0 ? &temporaries[kind][m] : &with_gpus);
         if (!reference) {
           reference = all;
           continue;
