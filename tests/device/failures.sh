@@ -20,7 +20,7 @@ export EMULATED_MEMORY=6
 train_small mlp 1 --size layers=3,hidden=600 --steps 4 --workers 1 --gpus 1 --sched random
 check 'a task larger than the device: the run ends' test $code = 1
 check 'the error names layer, operation and device, and what would help' says \
-  "^starling: step 1: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MiB at once, and GPU 0 has [0-9.]+ MiB.*--batch, --shards, --row-blocks, --folds, --gpus"
+  "^starling: step 1: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MiB at once, and GPU 0 has [0-9.]+ MiB.*--batch, --shards, --row-blocks, --folds, --mesh tensor=N, --gpus"
 if [ -x "$MPIEXEC" ]; then
   EMULATED_DEVICES=2 train_small mlp 2 --size layers=3,hidden=600 --steps 4 --workers 1 --gpus 1 --sched random
   check 'a task larger than the device on 2 ranks: the job ends on both' test $code != 0 -a $code != 124 -a $code != 137

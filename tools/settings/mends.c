@@ -9,6 +9,7 @@
 static const struct {
   const char *setting, *option;
 } table[] = {
+    {"batch", "--batch"},
     {"bf16_sums", "--bf16-sums"},
     {"calibrate", "--calibrate"},
     {"compress", "--compress"},
@@ -25,6 +26,7 @@ static const struct {
     {"products", "--products own"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},
+    {"shards", "--shards"},
     {"stages", "--stages"},
     {"threads_per_worker", "--threads-per-worker"},
     {"validation_fraction", "--val-fraction"},
