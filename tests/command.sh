@@ -52,6 +52,8 @@ expect 'too small for a task' 2 "needs 617.6 MB at once, and GPU 0 has 100.0 MB 
   graph gpt2 --batch 4 --workers gpu --gpus 1 --gpu-memory 100
 expect 'too small for a task of samples' 2 "use more shards or a smaller batch.*\(--shards, --batch\)" \
   graph gpt2 --size layers=1,width=16,heads=2 --batch 64 --leaves 1 --shards 1 --workers gpu --gpus 1 --gpu-memory 100
+expect 'which help' 0 'memory of GPU 0: .* with [0-9.]+ MB a step moves' \
+  graph gpt2 --size layers=1,width=16,heads=2 --batch 64 --leaves 1 --shards 16 --workers gpu --gpus 1 --gpu-memory 100
 expect 'on no worker' 2 'give the number of GPUs by --gpus N' graph mlp --workers gpu
 expect 'keys of a file, with _ for -' 0 'on 64 images .* 2 row blocks' graph mlp --config c.yaml
 expect 'flags win over the file' 0 'on 32 images .* 2 row blocks' graph mlp --config c.yaml --batch 32

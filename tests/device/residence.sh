@@ -86,5 +86,7 @@ fi
 expect 'a task that cannot fit: no step begins' 2 "^starling: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MB at once" bench mlp $size --steps 2 --no-measure --quiet --gpu-memory 1
 STARPU_LIMIT_CUDA_MEM=4 "$starling" graph mlp $size --gpus 1 --gpu-memory 1 >out 2>err && code=0 || code=$?
 check 'a task that cannot fit is named, with a remedy' grep -qE \
-  "^starling: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MB at once, and GPU 0 has 1.0 MB.*--row-blocks" err
+  "^starling: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MB at once, and GPU 0 has 1.0 MB.*: use more folds .*--folds" err
+# shellcheck disable=SC2086
+expect 'which helps' 0 'memory of GPU 0: .* with 1.00 MB a step moves' graph mlp $size --gpus 1 --gpu-memory 1 --folds 2
 finish
