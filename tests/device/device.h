@@ -127,7 +127,7 @@ bool emulated_memory_open(device *d);
 device *emulated_owner(const void *address); /* the device with this address, or NULL */
 /* Whether [address, address + bytes) lies in one block of the device. */
 bool emulated_inside(device *d, const void *address, size_t bytes);
-bool emulated_pinned(const void *address, size_t bytes); /* whether all of it is pinned host memory */
+bool emulated_pinned(const void *address, size_t bytes);                  /* whether all of it is pinned host memory */
 const block *emulated_block(const device *d, uintptr_t at, size_t bytes); /* needs no lock */
 void emulated_describe(device *d, uintptr_t address, char *text, size_t n);
 static inline char *emulated_alias(const device *d, const void *address) {
