@@ -6,8 +6,7 @@
 extern "C" {
 #endif
 
-/* Makes a folder (a file) by mkdtemp (mkstemp) and guards it. Returns 0 (its descriptor); -1: it cannot, errno says
- * why.
+/* Make and guard a folder (mkdtemp) or a file (mkstemp). Return 0, or the file's descriptor; -1 and errno if they fail.
  */
 int sl_temporary_folder(char *path);
 int sl_temporary_file(char *path);

@@ -3,9 +3,8 @@
  * Every slot becomes one buffer and one StarPU handle. Values whose lifetimes do not overlap in the predicted schedule
  * share a slot; the order that this forces becomes a dependency. Within a turn (the pass of a micro-batch), two values
  * share a slot only if one lifetime ends at least `slack` before the other begins: else the forced order would cost
- * parallelism. StarPU copies whole
- * buffers between memories, so with GPUs a small value never gets a large slot, and values that the predicted schedule
- * makes in different memories never share a slot. */
+ * parallelism. StarPU copies whole buffers between memories, so with GPUs a small value never gets a large slot, and
+ * values that the predicted schedule makes in different memories never share a slot. */
 #ifndef SL_MEMORY_H
 #define SL_MEMORY_H
 

@@ -450,7 +450,7 @@ out:
   return status;
 }
 
-/* Bytes of a task's values, of samples or not. */
+/* Bytes of a task's values: of those of samples (samples 1), or of all others (0). */
 static double bytes_of(const sl_graph *g, const sl_node *node, int samples) {
   double bytes = 0;
   for (int k = 0; k < node->n_in + node->n_out; k++) {
@@ -460,8 +460,8 @@ static double bytes_of(const sl_graph *g, const sl_node *node, int samples) {
   return bytes;
 }
 
-/* What would make a task fit into `bytes`: if the rest fits, tasks of fewer samples; updates of fewer rows of a
- * parameter; or a part of a product's weights. */
+/* Which option makes the task smaller: row blocks for an update; shards, if the values that are not of samples fit into
+ * `bytes`; else folds. */
 static const char *remedy(const sl_graph *g, const sl_node *node, double bytes, const char **setting) {
   if (node->phase == SL_PHASE_UPDATE) return *setting = "row_blocks", "more row blocks";
   if (bytes_of(g, node, 0) < bytes) return *setting = "shards, batch", "more shards or a smaller batch";

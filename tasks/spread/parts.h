@@ -82,9 +82,8 @@ sl_status sl__close_bucket(sl__spread *s);
 sl_status sl__gather_inputs(sl__spread *s);
 
 /* copies.c: copies from one rank to all. */
-sl_status sl__copy_inputs(sl__spread *s); /* that are due in front of the current node */
-void sl__open_gate(sl__spread *s,
-                   int index); /* after a node's tasks: once they ran, the fetch after the next may begin */
+sl_status sl__copy_inputs(sl__spread *s);     /* that are due in front of the current node */
+void sl__open_gate(sl__spread *s, int index); /* after a node's tasks: the fetch after the next waits for the first */
 sl_status sl__copy_parameters(sl__spread *s); /* at the end of the step */
 sl_status sl__add_copy(sl__spread *s, const char *name, sl_phase phase, int rank, const sl_value *pieces, int n);
 

@@ -133,8 +133,8 @@ static void keep_stretches(cutter *c) {
   }
 }
 
-/* Forbids a cut between two nodes of a layer: the layer's backward nodes are computed in one run, so its parameters
- * would move between stages in each step. */
+/* Forbids a cut between two nodes of a layer. All its backward nodes are computed in one run, so with such a cut its
+ * parameters would move between stages in each step. */
 static void keep_layers(cutter *c, const uint32_t *key) {
   for (int k = 0; k + 1 < c->n; k++)
     if (key[k] == key[k + 1] && strcmp(c->g->node[c->node[k]]->name, c->g->node[c->node[k + 1]]->name) == 0)

@@ -14,7 +14,7 @@ if ! "$starling" info --json --no-measure 2>/dev/null | grep -q '"gpus": 1'; the
   finish
 fi
 EMULATED_MEMORY=512 "$starling" info --no-measure >out 2>err
-check 'and whether MPI takes GPU memory' grep -qE '^MPI .*; takes GPU memory: (yes|no)$' out
+check 'info says whether MPI takes GPU memory' grep -qE '^MPI .*; takes GPU memory: (yes|no)$' out
 check 'info describes the GPU' grep -qE '^GPU 0 .* at 0000:e0:00.0: 0.5 GB, 1 multiprocessors, compute capability [0-9]+\.[0-9], .*host to GPU [0-9.]+ GB/s' out
 # run-program leaves give_way.so out under the thread sanitizer; this program only calls functions of such names.
 check 'threads that have nothing to do give way' sh -c 'echo "${LD_PRELOAD-}" | grep -q give_way'
