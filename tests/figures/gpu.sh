@@ -92,7 +92,7 @@ done
 # ---- data larger than the GPU's memory -------------------------------------------------------------------------------
 if try larger 120 starling bench mlp --size hidden=512 --batch 32 --optimizer adamw --row-blocks 8 --workers gpu --gpu-memory 4 --steps 10 --no-measure --json; then
   moved=$(number moved_bytes) least=$(number least_moved_bytes)
-  figure 'state twice the memory: bytes copied over the least' '<= 1.2' "$(awk -v a="${moved:-0}" -v b="${least:-0}" 'BEGIN { printf "%.3f", b > 0 ? a / b : 0 }')" \
+  figure 'state twice the memory: bytes copied over the least' '<= 1.2' "$(awk -v a="${moved:-0}" -v b="${least:-0}" 'BEGIN { printf "%.3f", (b > 0 ? a / b : 0) }')" \
     "$(awk -v a="${moved:-0}" -v b="${least:-0}" 'BEGIN { print (a > 0 && b > 0 && a <= 1.2 * b) }')"
 fi
 
