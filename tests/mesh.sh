@@ -131,6 +131,11 @@ graph=$(sed -n '/"mesh": {/,/}/p' out | sed -n 's/.*"predicted_step_s": \([0-9.e
 simulated --ranks-per-node 2 --mesh pipe=2 --micro-batches 4 --leaves 4
 check 'it is that of simulate' close_to "$graph" "$(number_of step_s out)" 0.001
 
+# shellcheck disable=SC2086
+run graph $gpt --ranks 4 --mesh pipe=2,tensor=2 --micro-batches 4 --leaves 4 --json
+check 'each rank that divides the model has its stage and part' test \
+  "$(sed -n '/"stages": \[/,/\]/p' out | tr -d ' ,\n' | grep -oE '"stage":[0-9]"part":[0-9]' | tr -dc '0-9\n' | tr '\n' ' ')" = '00 01 10 11 '
+
 # ---- plan
 
 # Ranks that hold all of the model exceed the memory of a node; stages do not.

@@ -1,6 +1,6 @@
-/* The tree: the stages of a segment inside a node, and the ranks that a lane waits for.
+/* The tree: the phases of a segment inside a node, and the ranks that a lane waits for.
  *
- * The buckets of a group are one endless sequence of segments, its lane. A segment passes four stages, each on all
+ * The buckets of a group are one endless sequence of segments, its lane. A segment passes four phases, each on all
  * ranks of the group:
  *
  *   filled   every rank has put its items into shared memory;
@@ -8,9 +8,9 @@
  *   ready    the node's leader has summed the node's items with those of the other nodes (tree_nodes.c);
  *   taken    every rank has copied the results back.
  *
- * Several segments are under way at once, so that the stages overlap. The counters of each rank's progress lie in
+ * Several segments are under way at once, so that the phases overlap. The counters of each rank's progress lie in
  * shared memory too. Without shared memory every rank is a node of its own. If all items of a bucket lie in memory that
- * the group's ranks share, the stage "reduced" works in place, and nothing is filled or taken.
+ * the group's ranks share, the phase "reduced" works in place, and nothing is filled or taken.
  *
  * Only the destination takes a sum that goes to one rank; the sum crosses to its node whole instead of in parts. A
  * segment that moves without a sum is filled by its origin, crosses from the origin's node, and is taken by its
@@ -179,10 +179,10 @@ int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket 
     late[e->rank] = 1;
     return 1;
   }
-  /* the earliest unfinished stage, and the ranks that have not finished it */
-  for (int stage = 0; stage < 2 && n == 0; stage++)
+  /* the earliest unfinished phase, and the ranks that have not finished it */
+  for (int phase = 0; phase < 2 && n == 0; phase++)
     for (int i = 0; i < l->locals; i++) {
-      const sl__reached *c = stage == 0 ? &l->boards[i].filled : &l->boards[i].reduced;
+      const sl__reached *c = phase == 0 ? &l->boards[i].filled : &l->boards[i].reduced;
       if (atomic_load(&c->value) > taken) continue;
       late[group->member[first + i]] = 1;
       n++;

@@ -1,4 +1,4 @@
-/* Shared by the files of the tree: tree.c (stages inside a node, the thread's work), tree_nodes.c (stage between
+/* Shared by the files of the tree: tree.c (phases inside a node, the thread's work), tree_nodes.c (phase between
  * nodes), tree_make.c (nodes, items, memory, buckets; the descriptor). Private to runtime/exchange. */
 #ifndef SL_EXCHANGE_TREE_H
 #define SL_EXCHANGE_TREE_H
@@ -9,7 +9,7 @@ extern const sl_exchange_type sl__exchange_tree;
 
 enum { SL__DEPTH = 4, SL__LINE = 64 }; /* segments under way at once; bytes of a cache line */
 
-/* Number of segments that a rank has passed through each stage since the start. One cache line each, since other ranks
+/* Number of segments that a rank has passed through each phase since the start. One cache line each, since other ranks
  * poll them. */
 typedef struct sl__reached {
   _Alignas(SL__LINE) atomic_uint_least64_t value;
@@ -48,7 +48,7 @@ typedef struct sl__cargo {
   float *residual; /* [node's items][count] what this leader's compressed messages left out; NULL: not compressed */
 } sl__cargo;
 
-/* A stage's place in the lane's endless sequence of segments. The exchange's thread writes it; another thread may read
+/* A phase's place in the lane's endless sequence of segments. The exchange's thread writes it; another thread may read
  * number and bucket (sl__number_of), to see where a stalled exchange stands. */
 typedef struct sl__cursor {
   uint64_t number;     /* segments before it since the start */
@@ -58,7 +58,7 @@ typedef struct sl__cursor {
 
 /* A segment between the nodes: the leader's messages. */
 typedef struct sl__crossing {
-  int stage;            /* 0: not begun, 1: partial sums on their way, 2: results on their way, 3: done */
+  int phase;            /* 0: not begun, 1: partial sums on their way, 2: results on their way, 3: done */
   int left;             /* unfinished requests */
   atomic_int n;         /* requests; waits_for of another thread reads it and peer, too */
   MPI_Request *request; /* [most_requests] */
@@ -90,7 +90,7 @@ typedef struct sl__lane {
   int packed_slots;
   sl__crossing crossing[SL__DEPTH];
   int most_requests;
-  /* The next segment of each stage on this rank. Between nodes, for the leader only: cross is the next segment to
+  /* The next segment of each phase on this rank. Between nodes, for the leader only: cross is the next segment to
    * begin, ready the oldest one that has begun and not ended. */
   sl__cursor fill, reduce, cross, ready, take;
 } sl__lane;

@@ -1,4 +1,4 @@
-/* The tree: the stage between nodes. One rank of each node, its leader, exchanges the node's sums by reduce-scatter and
+/* The tree: the phase between nodes. One rank of each node, its leader, exchanges the node's sums by reduce-scatter and
  * allgather of each segment. Segments that move without a sum are sent from leader to leader. Long copies, and long
  * sums for one rank, are relayed: leaders pass on parts of them (move.h).
  *
@@ -199,14 +199,14 @@ int sl__lane_cross(sl__lane *l) {
   while (l->cross.number < SL__LEAST(l, reduced) && l->cross.number < l->ready.number + SL__DEPTH) {
     sl__crossing *x = &l->crossing[l->cross.number % SL__DEPTH];
     send_parts(l, x, &l->cross);
-    x->stage = 1;
+    x->phase = 1;
     sl__step_on(l, &l->cross);
     moved = 1;
   }
   sl__cursor c = l->ready;
   for (; c.number < l->cross.number; sl__step_on(l, &c)) {
     sl__crossing *x = &l->crossing[c.number % SL__DEPTH];
-    if (x->stage == 3) continue;
+    if (x->phase == 3) continue;
     /* finished requests become MPI_REQUEST_NULL, which sl__tree_waits_for reads */
     int done = 0;
     const int code = MPI_Testsome(x->n, x->request, &done, x->done, x->status);
@@ -214,14 +214,14 @@ int sl__lane_cross(sl__lane *l) {
     if (done != MPI_UNDEFINED) x->left -= done;
     if (x->left > 0) continue;
     moved = 1;
-    if (x->stage == 1)
+    if (x->phase == 1)
       send_results(l, x, &c);
     else
       unpack_sums(l, &c);
-    x->stage++;
+    x->phase++;
   }
-  while (l->ready.number < l->cross.number && l->crossing[l->ready.number % SL__DEPTH].stage == 3) {
-    l->crossing[l->ready.number % SL__DEPTH].stage = 0;
+  while (l->ready.number < l->cross.number && l->crossing[l->ready.number % SL__DEPTH].phase == 3) {
+    l->crossing[l->ready.number % SL__DEPTH].phase = 0;
     sl__step_on(l, &l->ready);
     sl__set(&l->boards[0].ready, l->ready.number);
   }

@@ -62,6 +62,6 @@ int sl_spread_exchanges(const sl_graph *step, const sl_division *d, sl_step_exch
     list[n++] =
         (sl_step_exchange){.node = i, .move = attr->move, .bytes = bytes, .slot = attr->slot, .place = attr->place};
   }
-  if (d && d->stages > 1) qsort(list, (size_t)n, sizeof *list, by_slot);
+  if (d && d->model_ranks > 1) qsort(list, (size_t)n, sizeof *list, by_slot);
   return n;
 }

@@ -86,10 +86,10 @@ static void leave_out(const finder *f, char *listed) {
     }
 }
 
-/* Parameters of the same stages, about a bucket's bytes, that get the same owner. */
+/* Parameters of the same model ranks, about a bucket's bytes, that get the same owner. */
 typedef struct run {
   int first; /* number of the first of them */
-  sl_stage_set stages;
+  sl_rank_set keepers;
   size_t bytes;
   int owner;
 } run;
@@ -115,40 +115,40 @@ static void order_parameters(const finder *f, sl__owners *o, char *listed) {
 
 static int by_first(const void *a, const void *b) { return ((const run *)a)->first - ((const run *)b)->first; }
 
-/* The most bytes that a rank has in any stage of a set. load[stages][ranks] */
-static size_t load_of(const size_t *load, int ranks, int rank, sl_stage_set stages) {
+/* The most bytes that a rank has for any model rank of a set. load[model ranks][ranks] */
+static size_t load_of(const size_t *load, int ranks, int rank, sl_rank_set model_ranks) {
   size_t most = 0;
-  for (int s = 0; s < SL_MAX_STAGES; s++)
-    if (sl_stage_set_has(stages, s) && load[s * ranks + rank] > most) most = load[s * ranks + rank];
+  for (int s = 0; s < SL_MAX_MODEL_RANKS; s++)
+    if (sl_rank_set_has(model_ranks, s) && load[s * ranks + rank] > most) most = load[s * ranks + rank];
   return most;
 }
 
 /* Divides the parameters into runs and gives each run to a rank: the largest run first, each to the rank with the
  * fewest bytes so far. of[parameters]: the parameter's run. */
-static void choose_owners(const finder *f, const sl_stage_set *keeps, sl__owners *o, int ranks, run *runs, int *of,
+static void choose_owners(const finder *f, const sl_rank_set *keeps, sl__owners *o, int ranks, run *runs, int *of,
                           size_t *load, int *owner) {
   int n = 0;
   for (int i = 0; i < o->n; i++) {
-    const sl_stage_set stages = keeps ? keeps[o->parameter[i]] : 1;
+    const sl_rank_set keepers = keeps ? keeps[o->parameter[i]] : 1;
     int k = n;
-    while (k > 0 && runs[k - 1].stages != stages) k--;
-    if (k == 0 || runs[k - 1].bytes >= SL__BUCKET_BYTES) runs[n] = (run){.first = i, .stages = stages}, k = ++n;
+    while (k > 0 && runs[k - 1].keepers != keepers) k--;
+    if (k == 0 || runs[k - 1].bytes >= SL__BUCKET_BYTES) runs[n] = (run){.first = i, .keepers = keepers}, k = ++n;
     runs[k - 1].bytes += sl_value_bytes(f->g->value[o->parameter[i]]);
     of[i] = k - 1;
   }
   qsort(runs, (size_t)n, sizeof *runs, largest_first);
   for (int k = 0; k < n; k++) {
     for (int r = 1; r < ranks; r++)
-      if (load_of(load, ranks, r, runs[k].stages) < load_of(load, ranks, runs[k].owner, runs[k].stages))
+      if (load_of(load, ranks, r, runs[k].keepers) < load_of(load, ranks, runs[k].owner, runs[k].keepers))
         runs[k].owner = r;
-    for (int s = 0; s < SL_MAX_STAGES; s++)
-      if (sl_stage_set_has(runs[k].stages, s)) load[s * ranks + runs[k].owner] += runs[k].bytes;
+    for (int s = 0; s < SL_MAX_MODEL_RANKS; s++)
+      if (sl_rank_set_has(runs[k].keepers, s)) load[s * ranks + runs[k].owner] += runs[k].bytes;
   }
   qsort(runs, (size_t)n, sizeof *runs, by_first);
   for (int i = 0; i < o->n; i++) owner[o->parameter[i]] = runs[of[i]].owner;
 }
 
-sl_status sl__owners_find(const sl_graph *g, int ranks, const sl_stage_set *keeps, sl__owners **owners) {
+sl_status sl__owners_find(const sl_graph *g, int ranks, const sl_rank_set *keeps, sl__owners **owners) {
   *owners = NULL;
   const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
   sl__owners *o = calloc(1, sizeof *o);
@@ -158,7 +158,7 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, const sl_stage_set *keep
               .last = malloc(values * sizeof(int))};
   char *listed = calloc(values, 1);
   run *runs = malloc(values * sizeof *runs);
-  size_t *load = calloc((size_t)ranks * SL_MAX_STAGES, sizeof *load);
+  size_t *load = calloc((size_t)ranks * SL_MAX_MODEL_RANKS, sizeof *load);
   int *owner = malloc(values * sizeof *owner), *of = malloc(values * sizeof *of);
   sl_status status = SL_OK;
   if (!o || !f.value || !f.node || !f.last || !listed || !runs || !load || !owner || !of ||

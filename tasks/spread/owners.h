@@ -23,9 +23,9 @@ typedef struct sl__owners {
 /* Finds the owners for a complete logical graph; the result is the same on every rank. Parameters whose gradients share
  * a bucket form a run and have the same owner. The ranks own about equal numbers of bytes: the runs are assigned in
  * descending order of their bytes, each to the rank that owns the fewest bytes so far. A parameter is never divided.
- * keeps[logical values]: sets of stages (stages.h) that have a parameter; the bytes are then about equal in each stage.
- * NULL: there is one stage. SL_ENOMEM. */
-sl_status sl__owners_find(const sl_graph *logical, int ranks, const sl_stage_set *keeps, sl__owners **owners);
+ * keeps[logical values]: the model ranks that have a parameter; the bytes are then about equal for each model rank.
+ * NULL: there is one model rank. SL_ENOMEM. */
+sl_status sl__owners_find(const sl_graph *logical, int ranks, const sl_rank_set *keeps, sl__owners **owners);
 void sl__owners_destroy(sl__owners *owners); /* NULL is allowed */
 
 #endif

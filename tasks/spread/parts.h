@@ -25,10 +25,10 @@ typedef struct sl__spread {
   const sl_plan *plan;
   const sl_placements *placements;
   const sl_division *division; /* NULL: one rank divides the leaves */
-  sl__timetable *passes;       /* of ranks that share the same samples; NULL: none */
-  int rank;                    /* among those that divide the leaves */
-  int stage, stages;           /* of the ranks that share the same samples; 0 and 1 if there is one */
-  int tensor;                  /* of them, ranks that divide the folds of a layer; 1: none */
+  sl__timetable *passes;       /* of the pipeline; NULL: one model rank */
+  int rank;                    /* among the ranks that divide the leaves */
+  int model_rank, model_ranks; /* placement.h; 0 and 1 if there is one */
+  int tensor;                  /* ranks of a stage, which divide the folds of a layer; 1: one */
   sl_leaves mine;              /* leaves of this rank */
   int per_leaf;                /* shards */
   int *blocks;                 /* [logical values] row blocks */
@@ -49,8 +49,8 @@ typedef struct sl__spread {
 
 /* Whether this rank takes part in a transfer. */
 static inline int sl__concerns(const sl__spread *s, const sl_transfer *t) {
-  if (t->kind != SL_TRANSFER_SEND) return sl_stage_set_has(t->stages, s->stage);
-  return (t->from_stage == s->stage || t->to_stage == s->stage) && !sl_placement_elsewhere(t->have, s->rank);
+  if (t->kind != SL_TRANSFER_SEND) return sl_rank_set_has(t->members, s->model_rank);
+  return (t->sender == s->model_rank || t->receiver == s->model_rank) && !sl_placement_elsewhere(t->have, s->rank);
 }
 
 /* The next transfer of this kind that is due in front of node s->at and concerns this rank; NULL: none is left. *next
@@ -92,8 +92,8 @@ int sl__waits_room(const sl__spread *s);             /* most pieces that sl__tak
 int sl__take_waits(sl__spread *s, sl_value *pieces); /* waits that the next exchange node makes; returns their number */
 sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for the waits that are left, if any */
 
-/* sends.c: messages between stages. A task that cuts or joins a message has this turn until sl__take_turns gives it the
- * turn of its first reader. */
+/* sends.c: messages between model ranks. A task that cuts or joins a message has this turn until sl__take_turns gives
+ * it the turn of its first reader. */
 enum { SL__BY_READER = -1 };
 sl_status sl__send_values(sl__spread *s); /* that are due in front of the current node */
 

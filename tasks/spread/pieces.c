@@ -11,7 +11,7 @@ static sl_value_info whole_piece(const sl__spread *s, sl_value v) {
   piece.producer = piece.leaf = piece.shard = piece.block = -1;
   /* If another rank or stage keeps the value, this rank has it only for a while. */
   if (sl_placement_elsewhere(s->placements->value[v], s->rank) ||
-      (piece.role != SL_ROLE_TEMPORARY && !sl_placement_on(s->placements->keeps, v, s->stage)))
+      (piece.role != SL_ROLE_TEMPORARY && !sl_placement_on(s->placements->keeps, v, s->model_rank)))
     piece.role = SL_ROLE_TEMPORARY;
   return piece;
 }

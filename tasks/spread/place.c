@@ -44,14 +44,14 @@ typedef struct walk {
   size_t fetched; /* bytes fetched so far */
   int fetching;   /* the last node for which values were fetched; fetched_before: the one before; NONE */
   int fetched_before;
-  int first_update;       /* node */
-  int most;               /* transfers allocated */
-  char *made_of;          /* [values] what it depends on: INPUTS ... */
-  sl_stage_set *on;       /* [values] stages that have it at this point; NULL: no pipeline */
-  sl_stage_set *gathered; /* [values] stages that have the samples of all ranks */
-  sl_stage_set *copies;   /* [values] stages in which all ranks have a copy of the owner's value; 0: not copied */
-  sl_placement *source;   /* [values] for a copied value: the owner's placement, from which it is copied */
-  int *arrived;           /* [values] the node in front of which the last message with it is due; NONE */
+  int first_update;      /* node */
+  int most;              /* transfers allocated */
+  char *made_of;         /* [values] what it depends on: INPUTS ... */
+  sl_rank_set *on;       /* [values] model ranks that have it at this point; NULL: one */
+  sl_rank_set *gathered; /* [values] model ranks that have the samples of all ranks */
+  sl_rank_set *copies;   /* [values] model ranks with copies of the owner's value on all their ranks; 0: not copied */
+  sl_placement *source;  /* [values] for a copied value: the owner's placement, from which it is copied */
+  int *arrived;          /* [values] the node in front of which the last message with it is due; NONE */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -112,11 +112,11 @@ static void fetch(walk *w, int node, sl_value v, sl_transfer *t) {
   w->fetched += sl_value_bytes(w->g->value[v]);
 }
 
-static sl_stage_set stages_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
+static sl_rank_set model_ranks_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
 
-/* If other stages have gathered the value before, this stage gathers it too: each stage gathers for itself. */
+/* If other model ranks have gathered the value before, this one gathers it too: each gathers for itself. */
 static sl_status gather_again(walk *w, int node, sl_value v, sl_placement need, int before) {
-  const sl_stage_set left = stages_of(w, node) & ~w->gathered[v];
+  const sl_rank_set left = model_ranks_of(w, node) & ~w->gathered[v];
   if (!w->gathered[v] || !left || need.kind == SL_PLACE_BY_SAMPLE) return SL_OK;
   const sl_transfer t = {.kind = SL_TRANSFER_GATHER,
                          .value = v,
@@ -124,22 +124,22 @@ static sl_status gather_again(walk *w, int node, sl_value v, sl_placement need, 
                          .need = need,
                          .before = before,
                          .since = before,
-                         .stages = left};
+                         .members = left};
   w->gathered[v] |= left;
   return record(w, &t, w->p->n_owned + w->p->n_transfers);
 }
 
-/* Adds a copy of the owner's value to all ranks of the stages that compute a node, except stages with a copy. Each
- * stage copies from its own rank that owns the value. */
+/* Adds a copy of the owner's value to all ranks of the model ranks that compute a node, except those with a copy. Each
+ * model rank copies from its own rank that owns the value. */
 static sl_status copy(walk *w, int node, sl_value v, sl_placement need, int before) {
-  const sl_stage_set left = stages_of(w, node) & ~w->copies[v];
+  const sl_rank_set left = model_ranks_of(w, node) & ~w->copies[v];
   sl_transfer t = {.kind = SL_TRANSFER_COPY,
                    .value = v,
                    .have = w->source[v],
                    .need = need,
                    .before = before,
                    .since = before,
-                   .stages = left};
+                   .members = left};
   if (!left) return SL_OK;
   if (is_fetched(w, v)) fetch(w, node, v, &t);
   w->copies[v] |= left;
@@ -160,7 +160,7 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
                    sl_placement_text(have, (char[SL_PLACEMENT_TEXT]){0}),
                    sl_placement_text(need, (char[SL_PLACEMENT_TEXT]){0}));
   if (row->kind == SL_TRANSFER_NONE && have.kind == SL_PLACE_REPLICATED && need.kind == have.kind && w->copies[v])
-    return copy(w, node, v, need, before); /* for stages that have no copy yet */
+    return copy(w, node, v, need, before); /* for model ranks that have no copy yet */
   if (row->kind == SL_TRANSFER_NONE) return SL_OK;
   w->have[v] = placed(row->after, need.rank);
   if (row->kind == SL_TRANSFER_COPY) {
@@ -173,11 +173,11 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
                    .need = need,
                    .before = before,
                    .since = before,
-                   .stages = w->on ? w->on[v] : 1};
-  if (row->kind == SL_TRANSFER_GATHER) t.stages = w->gathered[v] = stages_of(w, node);
+                   .members = w->on ? w->on[v] : 1};
+  if (row->kind == SL_TRANSFER_GATHER) t.members = w->gathered[v] = model_ranks_of(w, node);
   if (row->kind == SL_TRANSFER_SUM) t.lossy = w->g->node[node]->phase == SL_PHASE_BACKWARD && w->last_read[v] == NONE;
   if (row->kind == SL_TRANSFER_WAIT) {
-    t.stages = stages_of(w, node);
+    t.members = model_ranks_of(w, node);
     t.before = w->first_update;
     t.since = w->last_read[v] + 1;
     return record(w, &t, w->turn[v]);
@@ -197,18 +197,18 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
 /* The run in whose pass a value was made; NONE */
 static int run_of(const walk *w, sl_value v) { return w->writer[v] == NONE ? NONE : w->p->run[w->writer[v]]; }
 
-/* Returns the rank that sends a value to rank `to`: a rank of the pipeline stage that made the value or, if that stage
- * is unknown, of the first stage that has the value. The ranks of this stage take turns, so that all of them send to
- * equally many ranks. */
+/* Returns the model rank that sends a value to model rank `to`: one of the pipeline stage that made the value or, if
+ * that stage is unknown, of the first stage that has the value. The tensor ranks of this stage take turns, so that all
+ * of them send to equally many model ranks. */
 static int sender(const walk *w, sl_value v, int to) {
   const int tensor = w->p->tensor, run = run_of(w, v);
-  const sl_stage_set all = sl_stage_set_of(tensor);
-  int first = run == NONE ? 0 : run % (w->how->stages / tensor), n = 0, from = 0;
+  const sl_rank_set all = sl_rank_set_of(tensor);
+  int first = run == NONE ? 0 : run % (w->how->model_ranks / tensor), n = 0, from = 0;
   if (!(w->on[v] >> first * tensor & all)) first = 0;
   while (!(w->on[v] >> first * tensor & all)) first++;
-  const sl_stage_set have = w->on[v] >> first * tensor & all;
-  for (int t = 0; t < tensor; t++) n += sl_stage_set_has(have, t);
-  for (int skip = to % n; skip >= 0; from++) skip -= sl_stage_set_has(have, from);
+  const sl_rank_set have = w->on[v] >> first * tensor & all;
+  for (int t = 0; t < tensor; t++) n += sl_rank_set_has(have, t);
+  for (int skip = to % n; skip >= 0; from++) skip -= sl_rank_set_has(have, from);
   return first * tensor + from - 1;
 }
 
@@ -218,15 +218,15 @@ static int is_early(const walk *w, sl_value v, int from, int to) {
   return w->made_of[v] <= PARAMETERS || (w->made_of[v] == LOOKUP && to / tensor < from / tensor);
 }
 
-/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. If one of the ranks that
- * divide the samples owns the value, only the owner sends it, to its counterparts in the other stages, even if the
- * other ranks have copies. */
-static sl_status send(walk *w, sl_value v, sl_stage_set stages, int before) {
+/* Adds the transfers that bring a value to all model ranks of a set, due in front of node `before`. If one of the ranks
+ * that divide the samples owns the value, only the owner sends it, to its counterparts of the other model ranks, even
+ * if other ranks have copies. */
+static sl_status send(walk *w, sl_value v, sl_rank_set to_all, int before) {
   if (!w->on) return SL_OK;
   const sl_placement have = w->copies[v] ? w->source[v] : w->have[v];
-  for (int to = 0; to < w->how->stages; to++) {
-    if (!sl_stage_set_has(stages & ~w->on[v], to)) continue;
-    if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any stage has it", w->g->value[v]->name);
+  for (int to = 0; to < w->how->model_ranks; to++) {
+    if (!sl_rank_set_has(to_all & ~w->on[v], to)) continue;
+    if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any rank has it", w->g->value[v]->name);
     const int from = sender(w, v, to);
     const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
     const sl_transfer t = {.kind = SL_TRANSFER_SEND,
@@ -235,15 +235,15 @@ static sl_status send(walk *w, sl_value v, sl_stage_set stages, int before) {
                            .need = have,
                            .before = before,
                            .since = before,
-                           .from_stage = from,
-                           .to_stage = to,
+                           .sender = from,
+                           .receiver = to,
                            .phase = made,
                            .run = run_of(w, v),
                            .early = is_early(w, v, from, to)};
     SL_TRY(record(w, &t, w->p->n_owned + w->p->n_transfers));
     w->arrived[v] = before;
   }
-  w->on[v] |= stages;
+  w->on[v] |= to_all;
   return SL_OK;
 }
 
@@ -261,8 +261,8 @@ static char made_of(const walk *w, const sl_node *node, sl_value v) {
 static sl_status place_node(walk *w, int i) {
   const sl_node *node = w->g->node[i];
   const int rank = w->p->node[i].rank;
-  for (int k = 0; k < node->n_in; k++) SL_TRY(send(w, node->in[k], stages_of(w, i), i));
-  if (node->after != SL_NONE) SL_TRY(send(w, node->after, stages_of(w, i), i));
+  for (int k = 0; k < node->n_in; k++) SL_TRY(send(w, node->in[k], model_ranks_of(w, i), i));
+  if (node->after != SL_NONE) SL_TRY(send(w, node->after, model_ranks_of(w, i), i));
   for (int k = 0; k < node->n_in; k++)
     SL_TRY(bring(w, i, node->in[k], placed(rule_of(w, i, node->in[k])->needs, rank), access_of(w, node, k), i));
   for (int k = 0; k < node->n_in; k++) w->used[node->in[k]] = w->fetched;
@@ -270,7 +270,7 @@ static sl_status place_node(walk *w, int i) {
     const sl_value v = node->out[j];
     const sl_placement makes = placed(rule_of(w, i, v)->makes, rank);
     const int adds = w->written[v] && (!node->op->update[j] || makes.kind == SL_PLACE_PARTIAL);
-    if (w->written[v] && w->on && (adds || sl_node_reads_output(node, j))) SL_TRY(send(w, v, stages_of(w, i), i));
+    if (w->written[v] && w->on && (adds || sl_node_reads_output(node, j))) SL_TRY(send(w, v, model_ranks_of(w, i), i));
     if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
     if (w->on) w->on[v] = w->p->computes[i];
     w->made_of[v] = made_of(w, node, v);
@@ -284,10 +284,10 @@ static sl_status place_node(walk *w, int i) {
   return SL_OK;
 }
 
-/* Kept values go to every stage as soon as they are complete; parameters and state that a pipeline's stages have
- * updated elsewhere return to where they are kept. */
-static sl_status end_step_of_stages(walk *w) {
-  const sl_stage_set all = sl_stage_set_of(w->how->stages);
+/* Kept values go to every model rank as soon as they are complete; parameters and state that other model ranks have
+ * updated return to those that keep them. */
+static sl_status end_step_of_model_ranks(walk *w) {
+  const sl_rank_set all = sl_rank_set_of(w->how->model_ranks);
   for (sl_value v = 0; v < w->g->n_values; v++)
     if (w->g->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY(send(w, v, w->p->keeps[v], w->g->n_nodes));
   for (int k = 0; k < w->how->n_keep; k++)
@@ -431,18 +431,19 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
   p->tensor = how->tensor > 1 ? how->tensor : 1;
-  if (how->stages > 1 &&
+  if (how->model_ranks > 1 &&
       (!(w.on = calloc(values, sizeof *w.on)) || !(p->computes = calloc(nodes, sizeof *p->computes)) ||
        !(p->run = malloc(nodes * sizeof *p->run)) || !(p->keeps = calloc(values, sizeof *p->keeps)) ||
-       !(p->waits = calloc(nodes, 1))))
-    SL_TRY_OUT(sl_no_memory("to place %d values on %d stages", g->n_values, how->stages));
+       !(p->deferrable = calloc(nodes, 1))))
+    SL_TRY_OUT(sl_no_memory("to divide %d values among %d model ranks", g->n_values, how->model_ranks));
   for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = w.arrived[v] = NONE;
-  if (how->stages > 1)
-    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, &how->pipe, p->computes, p->keeps, p->run, p->waits));
+  if (how->model_ranks > 1)
+    SL_TRY_OUT(
+        sl__stages_find(g, how->model_ranks, p->tensor, &how->pipe, p->computes, p->keeps, p->run, p->deferrable));
   if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, p->keeps, &owners));
   find_last(&w);
   choose(&w, owners);
-  if (how->stages > 1) {
+  if (how->model_ranks > 1) {
     memcpy(w.on, p->keeps, (size_t)g->n_values * sizeof *w.on);
     for (sl_value v = 0; v < g->n_values; v++)
       w.made_of[v] = g->value[v]->role == SL_ROLE_TEMPORARY ? INPUTS : PARAMETERS;
@@ -450,7 +451,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
   for (int i = 0; i < g->n_nodes; i++) SL_TRY_OUT(place_node(&w, i));
   for (int i = 0; i < p->n_owned; i++) SL_TRY_OUT(end_step(&w, p->owned[i]));
   for (sl_value v = 0; v < g->n_values; v++) SL_TRY_OUT(end_step(&w, v));
-  if (how->stages > 1) SL_TRY_OUT(end_step_of_stages(&w));
+  if (how->model_ranks > 1) SL_TRY_OUT(end_step_of_model_ranks(&w));
   sort_transfers(&w);
   *placements = p;
   p = NULL;
@@ -466,5 +467,5 @@ out:
 void sl_placements_destroy(sl_placements *p) {
   if (!p) return;
   free(p->made), free(p->value), free(p->node), free(p->gathers), free(p->owned), free(p->transfer), free(p->computes),
-      free(p->run), free(p->keeps), free(p->waits), free(p);
+      free(p->run), free(p->keeps), free(p->deferrable), free(p);
 }

@@ -38,8 +38,8 @@ int sl_placement_equal(sl_placement a, sl_placement b) { return a.kind == b.kind
 
 int sl_placement_elsewhere(sl_placement p, int rank) { return p.kind == SL_PLACE_OWNED && p.rank != rank; }
 
-int sl_placement_on(const sl_stage_set *stages, int index, int stage) {
-  return !stages || sl_stage_set_has(stages[index], stage);
+int sl_placement_on(const sl_rank_set *sets, int index, int model_rank) {
+  return !sets || sl_rank_set_has(sets[index], model_rank);
 }
 
 const char *sl_placement_text(sl_placement p, char *text) {
@@ -54,11 +54,11 @@ const char *sl_placement_text(sl_placement p, char *text) {
   return text;
 }
 
-const char *sl_stage_text(int stage, int tensor, char *text) {
+const char *sl_model_rank_text(int model_rank, int tensor, char *text) {
   if (tensor > 1)
-    snprintf(text, SL_PLACEMENT_TEXT, "stage %d, part %d", stage / tensor, stage % tensor);
+    snprintf(text, SL_PLACEMENT_TEXT, "stage %d, part %d", model_rank / tensor, model_rank % tensor);
   else
-    snprintf(text, SL_PLACEMENT_TEXT, "stage %d", stage);
+    snprintf(text, SL_PLACEMENT_TEXT, "stage %d", model_rank);
   return text;
 }
 

@@ -8,14 +8,14 @@
  *
  * So plain data parallelism, ZeRO stages 1 to 3, gathered sums and copies of norms are rows of two tables.
  *
- * A pipeline divides the nodes themselves: each stage computes some of them (stages.h). A value is on the stages that
- * have computed or received it; before a node of another stage reads the value, it is sent to that stage. A placement
- * then describes the ranks of one stage.
+ * The ranks of a job are data x stages x tensor. Ranks that share the same samples divide the model; each of them is a
+ * model rank, and tensor rank t of pipeline stage s has number s * tensor + t. The nodes themselves are divided among
+ * the model ranks: a stage computes a run of layers, and each of its tensor ranks computes some folds (stages.h,
+ * folds.h). A value is on the model ranks that have computed or received it; before a node of another model rank reads
+ * the value, it is sent there. A placement describes the ranks with the same model rank, which divide the samples.
  *
- * Ranks that divide products count as stages too, with folds in place of layers (folds.h). T such ranks are T stages:
- * each computes its own folds, and all of them compute the nodes that are not divided. So the sum over folds is no
- * special exchange: each rank receives the partial sums that it lacks and adds them up. For T = 2^k the tree needs only
- * k exchanges of one value (recursive doubling). */
+ * The sum over folds is no special exchange: each tensor rank receives the partial sums that it lacks and adds them up.
+ * For 2^k tensor ranks the tree needs only k exchanges of one value (recursive doubling). */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/* A set of the ranks that share the same samples, here called stages: bit s is stage s. */
-__extension__ typedef unsigned __int128 sl_stage_set;
-enum { SL_MAX_STAGES = 128 };
-/* Stages 0 to n - 1. */
-static inline sl_stage_set sl_stage_set_of(int n) {
-  return n < SL_MAX_STAGES ? ((sl_stage_set)1 << n) - 1 : ~(sl_stage_set)0;
+/* A set of model ranks: bit m is model rank m. */
+__extension__ typedef unsigned __int128 sl_rank_set;
+enum { SL_MAX_MODEL_RANKS = 128 };
+/* Model ranks 0 to n - 1. */
+static inline sl_rank_set sl_rank_set_of(int n) {
+  return n < SL_MAX_MODEL_RANKS ? ((sl_rank_set)1 << n) - 1 : ~(sl_rank_set)0;
 }
-static inline int sl_stage_set_has(sl_stage_set set, int stage) { return (int)(set >> stage & 1); }
+static inline int sl_rank_set_has(sl_rank_set set, int model_rank) { return (int)(set >> model_rank & 1); }
 
 typedef enum sl_place_kind {
   SL_PLACE_BY_SAMPLE,  /* each rank holds the samples or leaves that it computes */
@@ -55,7 +55,7 @@ typedef enum sl_transfer_kind {
   SL_TRANSFER_COPY,   /* the owner's value is copied to all ranks */
   SL_TRANSFER_GATHER, /* each rank's samples are copied to all ranks */
   SL_TRANSFER_WAIT,   /* no data moves: the owner waits until all ranks have read the value */
-  SL_TRANSFER_SEND    /* one stage of a pipeline sends the value to another one */
+  SL_TRANSFER_SEND    /* one model rank sends the value to another one */
 } sl_transfer_kind;
 
 /* A reader's access to a value: a mask. */
@@ -80,11 +80,11 @@ typedef struct sl_transfer {
   int since;
   int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
   int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
-  sl_stage_set stages;      /* set of the stages whose ranks take part; SEND: not used */
-  int from_stage, to_stage; /* SEND */
-  sl_phase phase;           /* SEND: of the node that has made it */
-  int run;                  /* SEND: the run of layers (stages.h) of the node that has made it; -1: none */
-  int early;                /* SEND: 1: depends on no pass (inputs, parameters, lookups); sent before the first pass */
+  sl_rank_set members;  /* the model ranks that take part; SEND: not used */
+  int sender, receiver; /* SEND: model ranks */
+  sl_phase phase;       /* SEND: of the node that has made it */
+  int run;              /* SEND: the run of layers (stages.h) of the node that has made it; -1: none */
+  int early;            /* SEND: 1: depends on no pass (inputs, parameters, lookups); sent before the first pass */
 } sl_transfer;
 
 typedef struct sl_placements {
@@ -97,17 +97,17 @@ typedef struct sl_placements {
   int n_owned;
   sl_transfer *transfer; /* [n_transfers] by `before` */
   int n_transfers;
-  int tensor; /* ranks that divide the folds of a layer; 1: none */
-  /* For ranks that share the same samples, here called stages; all four are NULL if there is one stage. */
-  sl_stage_set *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
-  sl_stage_set *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
-  int *run;               /* [logical nodes] the run of layers in whose passes it is computed (stages.h); -1: none */
-  char *waits;            /* [logical nodes] 1: no other pass depends on it (stages.h) */
+  int tensor; /* ranks of a stage, which divide the folds of a layer; 1: one */
+  /* All four are NULL if there is one model rank. */
+  sl_rank_set *computes; /* [logical nodes] the model ranks that compute it */
+  sl_rank_set *keeps;    /* [logical values] parameters and state: the model ranks that have it between two steps */
+  int *run;              /* [logical nodes] the run of layers in whose passes it is computed (stages.h); -1: none */
+  char *deferrable;      /* [logical nodes] 1: a backward node on which no other pass depends, so it can run later */
 } sl_placements;
 
-/* How the optimizer's state, gradients and parameters are divided among the ranks that share the samples (ZeRO,
- * Rajbhandari et al. 2020). Stages 1 and 2 are the same here: in both, a gradient leaves its buffer as soon as it has
- * been sent to the rank that updates the parameter. */
+/* How the optimizer's state, gradients and parameters are divided among the ranks that divide the samples (ZeRO,
+ * Rajbhandari et al. 2020). ZeRO stages 1 and 2 are the same here: in both, a gradient leaves its buffer as soon as it
+ * has been sent to the rank that updates the parameter. */
 enum {
   SL_ZERO_NONE = 0,      /* every rank updates all parameters */
   SL_ZERO_STATE = 1,     /* or 2: one rank updates each parameter and has its optimizer state (owners.h) */
@@ -133,13 +133,13 @@ typedef struct sl_pipeline {
 static inline int sl_pipe_pass_kinds(sl_pipe_order order) { return order == SL_PIPE_ZERO_BUBBLE ? 3 : 2; }
 
 typedef struct sl_placing {
-  int ranks;            /* that share the samples; with a pipeline, of one stage */
-  int stages;           /* ranks that share the same samples: stages of a pipeline times `tensor`; 0 or 1: one */
-  int tensor;           /* of them, ranks that divide the folds of a layer: consecutive ones; 0 or 1: none */
+  int ranks;            /* that divide the samples */
+  int model_ranks;      /* that divide the model: stages of a pipeline times `tensor`; 0 or 1: one */
+  int tensor;           /* ranks of a stage, which divide the folds of a layer; 0 or 1: one */
   sl_pipeline pipe;     /* its order is not used */
-  const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
+  const sl_value *keep; /* [n_keep] values that every model rank has at the end */
   int n_keep;
-  int zero; /* stage */
+  int zero; /* ZeRO stage */
   /* If more than this many bytes are fetched between two uses of a fetched parameter, it is dropped after the first use
    * and fetched again for the second. 0: it stays until the end of the step. With several micro-batches it is 0,
    * because each micro-batch uses every parameter. */
@@ -160,14 +160,14 @@ void sl_placements_destroy(sl_placements *placements); /* NULL is allowed */
 const sl_transition *sl_transition_find(sl_placement have, sl_placement need, unsigned access);
 int sl_placement_equal(sl_placement a, sl_placement b);
 int sl_placement_elsewhere(sl_placement placement, int rank); /* whether another rank owns it */
-/* Whether this stage is in the set of a node or a value; without a pipeline (stages NULL) there is one stage. */
-int sl_placement_on(const sl_stage_set *stages, int index, int stage);
+/* Whether a model rank is in the set of a node or a value. sets NULL: there is one model rank. */
+int sl_placement_on(const sl_rank_set *sets, int index, int model_rank);
 /* "by sample", "replicated", "owned by rank 2"; returns text. */
 enum { SL_PLACEMENT_TEXT = 48 };
 const char *sl_placement_text(sl_placement placement, char *text);
 const char *sl_transfer_name(sl_transfer_kind kind); /* "sum" */
-/* "stage 2"; with tensor > 1 "stage 1, part 0", the first of the ranks that divide the products of stage 1. */
-const char *sl_stage_text(int stage, int tensor, char *text);
+/* "stage 2"; with tensor > 1 "stage 1, part 0": tensor rank 0 of stage 1. */
+const char *sl_model_rank_text(int model_rank, int tensor, char *text);
 
 #ifdef __cplusplus
 }

@@ -16,17 +16,19 @@ sl_status sl_print_transfers(const sl_graph *logical, const sl_placements *place
 /* *json, an array, is the caller's to json_decref(). SL_ENOMEM. */
 sl_status sl_transfers_to_json(const sl_graph *logical, const sl_placements *placements, json_t **json);
 
-/* A stage of a pipeline: its layers, work of a step over the whole batch, bytes of its parameters and state, and bytes
- * that it sends to other stages in a step. */
-typedef struct sl_stage {
+/* A model rank (placement.h): its layers, work of a step over the whole batch, bytes of its parameters and state, and
+ * bytes that it sends to other model ranks in a step. */
+typedef struct sl_model_rank {
   const char *first, *last; /* layers; NULL: none */
   double flops;
   size_t kept, sent;
-} sl_stage;
-void sl_stage_describe(const sl_graph *logical, const sl_placements *placements, int stage, sl_stage *description);
-/* A line, or an entry of an array, for each stage. SL_EIO, SL_ENOMEM. */
-sl_status sl_print_stages(const sl_graph *logical, const sl_placements *placements, int stages, FILE *file);
-sl_status sl_stages_to_json(const sl_graph *logical, const sl_placements *placements, int stages, json_t **json);
+} sl_model_rank;
+void sl_model_rank_describe(const sl_graph *logical, const sl_placements *placements, int model_rank,
+                            sl_model_rank *description);
+/* A line, or an entry of an array, for each model rank. SL_EIO, SL_ENOMEM. */
+sl_status sl_print_model_ranks(const sl_graph *logical, const sl_placements *placements, int model_ranks, FILE *file);
+sl_status sl_model_ranks_to_json(const sl_graph *logical, const sl_placements *placements, int model_ranks,
+                                 json_t **json);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
-/* Messages between ranks that share the same samples (SL_TRANSFER_SEND): the stages of a pipeline, and the ranks of a
- * stage that divide its products. Each piece of samples or of a leaf is a message of its own, so that it leaves as soon
- * as it is made. With plan->message_parts a piece of samples crosses between stages in several messages, so that copies
- * from and to GPUs overlap the network. Whole values that one stage sends to another for the same node are one message.
- * A pair of ranks declares its messages in the same order on both sides: by the slots of the sender's passes, then in
- * the order in which this file adds them (program.c). */
+/* Messages between model ranks (SL_TRANSFER_SEND): the stages of a pipeline, and the tensor ranks of a stage. Each
+ * piece of samples or of a leaf is a message of its own, so that it leaves as soon as it is made. With
+ * plan->message_parts a piece of samples crosses between stages in several messages, so that copies from and to GPUs
+ * overlap the network. Whole values that one model rank sends to another for the same node are one message. A pair of
+ * ranks declares its messages in the same order on both sides: by the slots of the sender's passes, then in the order
+ * in which this file adds them (program.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,15 +34,15 @@ static int slot_of(const sl__spread *s, const sl_transfer *t, int leaf) {
   if (t->early) return SL__EARLY;
   if (leaf < 0) return SL__LATE;
   const int m = (int)((int64_t)(leaf - s->mine.first) * s->plan->micro_batches / s->mine.n);
-  const int stage = t->from_stage / s->tensor;
+  const int stage = t->sender / s->tensor;
   return sl__timetable_slot(s->passes, t->phase == SL_PHASE_FORWARD ? SL__PASS_FORWARD : SL__PASS_BACKWARD,
                             t->run >= 0 && t->run % s->passes->stages == stage ? t->run : stage, m);
 }
 
 /* Adds a message of n pieces; leaf -1: whole values. */
 static sl_status add_message(sl__spread *s, const sl_transfer *t, const sl_value *piece, int n, int leaf, int shard) {
-  const int sends = t->from_stage == s->stage;
-  const int peer = (sends ? t->to_stage : t->from_stage) + s->rank * s->stages;
+  const int sends = t->sender == s->model_rank;
+  const int peer = (sends ? t->receiver : t->sender) + s->rank * s->model_ranks;
   const sl__exchange_attr attr = {.move = {.kind = sends ? SL_EXCHANGE_SEND : SL_EXCHANGE_RECEIVE, .rank = peer},
                                   .values = n,
                                   .slot = slot_of(s, t, leaf)};
@@ -67,12 +67,12 @@ typedef struct due {
 
 static void list_whole(const sl__spread *s, due *d) {
   const sl_transfer *t;
-  int last[2][SL_MAX_STAGES];
+  int last[2][SL_MAX_MODEL_RANKS];
   memset(last, -1, sizeof last);
   for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_SEND, &next));) {
     if (!is_whole(s, t)) continue;
-    const int out = t->from_stage == s->stage;
-    int *before = &last[out][out ? t->to_stage : t->from_stage];
+    const int out = t->sender == s->model_rank;
+    int *before = &last[out][out ? t->receiver : t->sender];
     if (*before >= 0) d->next[*before] = d->n;
     *before = d->n;
     d->next[d->n] = -1;
@@ -108,7 +108,7 @@ static sl_status send_whole(sl__spread *s, sl_value *piece, due *d) {
 static int parts_of(const sl__spread *s, const sl_transfer *t) {
   const sl_value_info *v = s->from->value[t->value];
   if (s->plan->message_parts <= 1 || t->early || !s->from->part || !s->from->join || v->scope != SL_SCOPE_SAMPLE ||
-      v->shape.ndim < 2 || t->from_stage / s->tensor == t->to_stage / s->tensor)
+      v->shape.ndim < 2 || t->sender / s->tensor == t->receiver / s->tensor)
     return 1;
   return v->shape.dim[1] < s->plan->message_parts ? (int)v->shape.dim[1] : s->plan->message_parts;
 }
@@ -146,7 +146,7 @@ static sl_status add_cut(sl__spread *s, const sl_operation *op, int logical, con
 
 /* Adds the messages of a shard's piece in parts. Bits do not change: parts are copies. */
 static sl_status send_parts(sl__spread *s, const sl_transfer *t, sl_value piece, int parts, int leaf, int shard) {
-  const int sends = t->from_stage == s->stage, maker = s->from->value[t->value]->producer;
+  const int sends = t->sender == s->model_rank, maker = s->from->value[t->value]->producer;
   const int64_t positions = s->from->value[t->value]->shape.dim[1];
   sl_value *part = malloc((size_t)parts * sizeof *part);
   if (!part) return sl_no_memory("for %d parts of a message", parts);

@@ -33,7 +33,7 @@ static sl_status begin_updates(sl__spread *s) {
 static sl_status spread_node(sl__spread *s, int index) {
   const sl_node *node = s->from->node[index];
   const int gathers = s->placements->gathers[index];
-  const int other_stage = !sl_placement_on(s->placements->computes, index, s->stage);
+  const int other_stage = !sl_placement_on(s->placements->computes, index, s->model_rank);
   const int elsewhere = other_stage || sl_placement_elsewhere(s->placements->node[index], s->rank);
   move_to(s, index);
   SL_TRY(sl__complete_sums(s));
@@ -101,7 +101,7 @@ static sl_status walk(sl__spread *s) {
     if (s->placements->transfer[i].fetched) s->fetches[s->placements->transfer[i].since] = 1;
   for (sl_value v = 0; v < g->n_values; v++)
     if (g->value[v]->role != SL_ROLE_TEMPORARY && !sl_placement_elsewhere(s->placements->value[v], s->rank) &&
-        sl_placement_on(s->placements->keeps, v, s->stage))
+        sl_placement_on(s->placements->keeps, v, s->model_rank))
       SL_TRY(sl__make_pieces(s, v));
   for (int i = 0; i < g->n_nodes; i++) SL_TRY(spread_node(s, i));
   SL_TRY(end_step(s));
@@ -123,8 +123,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .placements = placements,
                   .division = division && division->ranks > 1 ? division : NULL,
                   .rank = division ? division->rank : 0,
-                  .stage = division ? division->stage : 0,
-                  .stages = division && division->stages > 1 ? division->stages : 1,
+                  .model_rank = division ? division->model_rank : 0,
+                  .model_ranks = division && division->model_ranks > 1 ? division->model_ranks : 1,
                   .tensor = division && division->tensor > 1 ? division->tensor : 1,
                   .mine = mine,
                   .per_leaf = plan->shards / plan->leaves,
@@ -141,9 +141,9 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
   s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
   if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released || !s.fetches)
     SL_TRY_OUT(sl_no_memory("to spread a graph of %d nodes", logical->n_nodes));
-  if (s.stages > 1)
-    SL_TRY_OUT(sl__timetable_create(division->pipe.order, s.stages / s.tensor,
-                                    division->pipe.chunks > 1 && s.stages > s.tensor ? division->pipe.chunks : 1,
+  if (s.model_ranks > 1)
+    SL_TRY_OUT(sl__timetable_create(division->pipe.order, s.model_ranks / s.tensor,
+                                    division->pipe.chunks > 1 && s.model_ranks > s.tensor ? division->pipe.chunks : 1,
                                     plan->micro_batches, &s.passes));
   SL_TRY_OUT(walk(&s));
   *step = s.to;

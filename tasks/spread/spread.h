@@ -26,14 +26,14 @@
 extern "C" {
 #endif
 
-/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan; `rank` is this process. With a pipeline
- * `ranks` are those of one stage, and rank r of stage s is process r * stages + s. */
+/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan; `rank` is this process. With several model
+ * ranks (placement.h), process r * model_ranks + m has leaves of rank r and is model rank m. */
 typedef struct sl_division {
   int rank, ranks;
-  const int *first;  /* [ranks + 1] */
-  int stage, stages; /* of the ranks that share the same samples (placement.h); stages 0 or 1: one rank */
-  int tensor;        /* of them, ranks that divide the folds of a layer; 0 or 1: none */
-  sl_pipeline pipe;  /* as in the placements */
+  const int *first;            /* [ranks + 1] */
+  int model_rank, model_ranks; /* model_ranks 0 or 1: one */
+  int tensor;                  /* ranks of a stage, which divide the folds of a layer; 0 or 1: one */
+  sl_pipeline pipe;            /* as in the placements */
 } sl_division;
 
 /* logical: a complete graph with graph->batch == plan->batch. division NULL: this process computes all leaves.

@@ -1,4 +1,4 @@
-/* Cuts a logical graph into stages. */
+/* Divides a logical graph among the model ranks. */
 #include "tasks/spread/stages.h"
 
 #include <ctype.h>
@@ -32,29 +32,29 @@ typedef struct cutter {
 } cutter;
 
 /* The ranks of a stage. */
-static sl_stage_set all_of(const cutter *c, int stage) { return sl_stage_set_of(c->tensor) << stage * c->tensor; }
+static sl_rank_set all_of(const cutter *c, int stage) { return sl_rank_set_of(c->tensor) << stage * c->tensor; }
 
 static int is_whole(const cutter *c, sl_run fold) { return fold.to - fold.from >= c->g->folds; }
 
 /* The ranks of a stage that compute these folds. */
-static sl_stage_set ranks_of(const cutter *c, int stage, sl_run fold) {
-  sl_stage_set set = 0;
+static sl_rank_set ranks_of(const cutter *c, int stage, sl_run fold) {
+  sl_rank_set set = 0;
   if (is_whole(c, fold)) return all_of(c, stage);
   for (int t = 0; t < c->tensor; t++)
     if (sl_first_fold(c->g->folds, c->tensor, t) < fold.to && sl_first_fold(c->g->folds, c->tensor, t + 1) > fold.from)
-      set |= (sl_stage_set)1 << (stage * c->tensor + t);
+      set |= (sl_rank_set)1 << (stage * c->tensor + t);
   return set;
 }
 
 /* All ranks of the first stage in the set. */
-static sl_stage_set stage_of(const cutter *c, sl_stage_set set) {
+static sl_rank_set stage_of(const cutter *c, sl_rank_set set) {
   for (int s = 0; s < c->stages; s++)
     if (set & all_of(c, s)) return all_of(c, s);
   return 0;
 }
 
 /* The members of the set that are ranks of its first stage. */
-static sl_stage_set first_of(const cutter *c, sl_stage_set set) { return set & stage_of(c, set); }
+static sl_rank_set first_of(const cutter *c, sl_rank_set set) { return set & stage_of(c, set); }
 
 static double seconds_of(const sl_graph *g, const sl_node *node) {
   const sl_cost cost = sl_node_cost(g, node, &(sl_tiles){0});
@@ -308,14 +308,14 @@ static void move_lookups(cutter *c) {
   }
 }
 
-/* Stages of the nodes that read a node's outputs. */
-static sl_stage_set readers_of(const sl_stage_set *reads, const sl_node *node) {
-  sl_stage_set all = 0;
+/* The model ranks that read a node's outputs. */
+static sl_rank_set readers_of(const sl_rank_set *reads, const sl_node *node) {
+  sl_rank_set all = 0;
   for (int j = 0; j < node->n_out; j++) all |= reads[node->out[j]];
   return all;
 }
 
-/* Whether a node depends on inputs alone: every stage that reads it computes it. */
+/* Whether a node depends on inputs alone: every model rank that reads it computes it. */
 static int is_free(const cutter *c, const sl_node *node) {
   int learns = 0;
   for (int k = 0; k < node->n_in; k++) learns |= c->learns[node->in[k]];
@@ -330,10 +330,10 @@ static int first_run(const int *first, const sl_node *node) {
   return run;
 }
 
-/* Chooses the stages of the nodes of the forward and backward passes. Goes from the last node to the first, because
- * nodes without a place take the stages of their readers. reads[values]: stages that read a value; first[values]: run
- * of its first reader. */
-static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *reads, int *first) {
+/* Chooses the model ranks of the nodes of the forward and backward passes. Goes from the last node to the first,
+ * because nodes without a place take the model ranks of their readers. reads[values]: those that read a value;
+ * first[values]: run of its first reader. */
+static void place_passes(const cutter *c, sl_rank_set *computes, sl_rank_set *reads, int *first) {
   const sl_graph *g = c->g;
   for (sl_value v = 0; v < g->n_values; v++) first[v] = NONE;
   for (int i = g->n_nodes; i-- > 0;) {
@@ -362,12 +362,12 @@ static void place_passes(const cutter *c, sl_stage_set *computes, sl_stage_set *
 
 /* A parameter lies on the first stage that reads it in the forward pass, on those ranks that read it. State that a node
  * of the passes writes lies with this node. */
-static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_stage_set *keeps) {
+static void place_parameters(const cutter *c, const sl_rank_set *computes, sl_rank_set *keeps) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) {
-      sl_stage_set *lies = &keeps[node->in[k]];
+      sl_rank_set *lies = &keeps[node->in[k]];
       if (g->value[node->in[k]]->role == SL_ROLE_TEMPORARY) continue;
       if (!*lies)
         *lies = first_of(c, computes[i]);
@@ -379,10 +379,10 @@ static void place_parameters(const cutter *c, const sl_stage_set *computes, sl_s
   }
 }
 
-/* Updates of one parameter are computed where it lies, all other updates by every stage. */
-static sl_status place_updates(const cutter *c, sl_stage_set *computes, sl_stage_set *keeps) {
+/* Updates of one parameter are computed where it lies, all other updates by every model rank. */
+static sl_status place_updates(const cutter *c, sl_rank_set *computes, sl_rank_set *keeps) {
   const sl_graph *g = c->g;
-  const sl_stage_set all = sl_stage_set_of(c->stages * c->tensor);
+  const sl_rank_set all = sl_rank_set_of(c->stages * c->tensor);
   sl__owners *families;
   SL_TRY(sl__owners_find(g, c->stages * c->tensor, NULL, &families));
   for (int i = 0; i < g->n_nodes; i++) {
@@ -395,7 +395,7 @@ static sl_status place_updates(const cutter *c, sl_stage_set *computes, sl_stage
     if (g->value[v]->role == SL_ROLE_STATE && !keeps[v]) keeps[v] = family >= 0 && keeps[family] ? keeps[family] : all;
     if (g->value[v]->role != SL_ROLE_TEMPORARY && !keeps[v]) keeps[v] = all;
   }
-  /* State that every stage updates is kept by every stage. */
+  /* State that every model rank updates is kept by every one. */
   for (int i = 0; i < g->n_nodes; i++)
     for (int j = 0; j < g->node[i]->n_out && computes[i] == all; j++)
       if (g->value[g->node[i]->out[j]]->role == SL_ROLE_STATE) keeps[g->node[i]->out[j]] = all;
@@ -405,29 +405,29 @@ static sl_status place_updates(const cutter *c, sl_stage_set *computes, sl_stage
 
 /* Finds the backward nodes whose outputs no forward or backward pass reads. Only updates read these outputs, and nodes
  * of this kind on the same ranks. Gradients of samples are excluded, also in the first run, which sends them to no
- * stage: so the backward pass of the first run is about as long as that of other runs. reads[values]: stages of the
- * readers found so far. needed[values]: whether one of these readers belongs to a backward pass. */
-static void find_waiting(const cutter *c, const sl_stage_set *computes, char *waits, sl_stage_set *reads,
-                         char *needed) {
+ * stage: so the backward pass of the first run is about as long as that of other runs. reads[values]: the
+ * model ranks of the readers found so far. needed[values]: whether one of these readers belongs to a backward pass. */
+static void find_deferrable(const cutter *c, const sl_rank_set *computes, char *deferrable, sl_rank_set *reads,
+                            char *needed) {
   const sl_graph *g = c->g;
   memset(reads, 0, (size_t)g->n_values * sizeof *reads);
   memset(needed, 0, (size_t)g->n_values);
   for (int i = g->n_nodes; i-- > 0;) {
     const sl_node *node = g->node[i];
-    waits[i] = node->phase == SL_PHASE_BACKWARD;
+    deferrable[i] = node->phase == SL_PHASE_BACKWARD;
     for (int j = 0; j < node->n_out; j++)
       if (needed[node->out[j]] || (reads[node->out[j]] & ~computes[i]) ||
           g->value[node->out[j]]->role != SL_ROLE_TEMPORARY || g->value[node->out[j]]->scope == SL_SCOPE_SAMPLE)
-        waits[i] = 0;
+        deferrable[i] = 0;
     for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) {
       reads[node->in[k]] |= computes[i];
-      needed[node->in[k]] |= !waits[i];
+      needed[node->in[k]] |= !deferrable[i];
     }
   }
 }
 
-sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pipeline *pipe, sl_stage_set *computes,
-                          sl_stage_set *keeps, int *run, char *waits) {
+sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pipeline *pipe, sl_rank_set *computes,
+                          sl_rank_set *keeps, int *run, char *deferrable) {
   const int stages = ranks / tensor, chunks = pipe->chunks > 1 && stages > 1 ? pipe->chunks : 1;
   const size_t nodes = (size_t)g->n_nodes + 1, values = (size_t)g->n_values + 1;
   cutter c = {.g = g,
@@ -445,7 +445,7 @@ sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pip
               .share = calloc((size_t)(stages * chunks) + 1, sizeof *c.share)};
   int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
   uint32_t *key = malloc(nodes * sizeof *key);
-  sl_stage_set *reads = calloc(values, sizeof *reads);
+  sl_rank_set *reads = calloc(values, sizeof *reads);
   sl_status status = SL_OK;
   if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !c.share || !made || !read ||
       !reads || !key)
@@ -471,7 +471,7 @@ sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, const sl_pip
   place_passes(&c, computes, reads, made);
   place_parameters(&c, computes, keeps);
   SL_TRY_OUT(place_updates(&c, computes, keeps));
-  find_waiting(&c, computes, waits, reads, c.learns);
+  find_deferrable(&c, computes, deferrable, reads, c.learns);
 out:
   free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(c.share),
       free(made), free(read), free(reads), free(key);

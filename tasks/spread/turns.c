@@ -21,7 +21,7 @@ static void lower_to(int *bound, int turn) {
 static void list_turns(const sl__spread *s, int *turn) {
   const int parts = s->plan->micro_batches;
   for (int i = 0; i < SL__PASS_KINDS * parts && !s->passes; i++) turn[i] = i % parts;
-  if (s->passes) sl__timetable_turns(s->passes, s->stage / s->tensor, turn);
+  if (s->passes) sl__timetable_turns(s->passes, s->model_rank / s->tensor, turn);
 }
 
 /* The turn of a message from another stage, or of a message outside of all passes; -1: the message has the turn of the
@@ -32,8 +32,8 @@ static int turn_of_message(const sl__spread *s, const sl_node *node) {
   const int slot = attr->slot;
   if (slot == SL__EARLY) return 0;
   if (slot == SL__LATE) return s->to->turns - 1;
-  const int stage = s->stage / s->tensor;
-  if (node->message == SL_MESSAGE_SENT || attr->move.rank % s->stages / s->tensor == stage) return -1;
+  const int stage = s->model_rank / s->tensor;
+  if (node->message == SL_MESSAGE_SENT || attr->move.rank % s->model_ranks / s->tensor == stage) return -1;
   return sl__timetable_turn_after(s->passes, stage, slot);
 }
 
@@ -41,13 +41,14 @@ static int turn_of_message(const sl__spread *s, const sl_node *node) {
  * micro-batch; its readers can lower this turn. */
 static int turn_of_task(const sl__spread *s, const sl_node *node, int part, const int *turn) {
   const sl__timetable *t = s->passes;
-  if (node->message) return sl__timetable_turn(t, s->stage / s->tensor, ((const sl__exchange_attr *)node->attr)->slot);
+  if (node->message)
+    return sl__timetable_turn(t, s->model_rank / s->tensor, ((const sl__exchange_attr *)node->attr)->slot);
   const int ahead = node->phase == SL_PHASE_FORWARD;
   const int run = t && node->logical >= 0 ? s->placements->run[node->logical] : -1;
   const int chunk = run >= 0 ? run / t->stages : t && ahead ? t->chunks - 1 : 0, chunks = t ? t->chunks : 1;
-  const sl__pass_kind kind = ahead                                             ? SL__PASS_FORWARD
-                             : run >= 0 && s->placements->waits[node->logical] ? SL__PASS_WEIGHTS
-                                                                               : SL__PASS_BACKWARD;
+  const sl__pass_kind kind = ahead                                                  ? SL__PASS_FORWARD
+                             : run >= 0 && s->placements->deferrable[node->logical] ? SL__PASS_WEIGHTS
+                                                                                    : SL__PASS_BACKWARD;
   return turn[(kind * chunks + chunk) * s->plan->micro_batches + part];
 }
 

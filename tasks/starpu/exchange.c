@@ -31,23 +31,25 @@ struct sl__exchanges {
 static struct starpu_codelet nowhere = {
     .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
 
-/* Declares the group of the ranks of a stage. */
-static sl_status declare_stage(sl__exchanges *x, const sl_runtime *runtime, int stages, int leaves, const int *first) {
-  const int n = sl_runtime_ranks(runtime) / stages;
+/* Declares the group of the ranks with the same model rank. */
+static sl_status declare_sums(sl__exchanges *x, const sl_runtime *runtime, int model_ranks, int leaves,
+                              const int *first) {
+  const int n = sl_runtime_ranks(runtime) / model_ranks;
   int *member = malloc((size_t)n * sizeof *member);
-  if (!member) return sl_no_memory("for the ranks of a stage");
-  for (int k = 0; k < n; k++) member[k] = sl_runtime_rank(runtime) % stages + k * stages;
+  if (!member) return sl_no_memory("for the ranks with the same part of the model");
+  for (int k = 0; k < n; k++) member[k] = sl_runtime_rank(runtime) % model_ranks + k * model_ranks;
   const sl_status status = sl_exchange_group(x->engine, member, n, leaves, first, &x->group);
   free(member);
   return status;
 }
 
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
-                               int stages, sl_compression compression, sl__exchanges **exchanges) {
+                               int model_ranks, sl_compression compression, sl__exchanges **exchanges) {
   *exchanges = NULL;
   const int ranks = sl_runtime_ranks(runtime);
   sl__exchanges *x = calloc(1, sizeof *x);
-  int *each = malloc(((size_t)ranks + 1) * sizeof *each); /* with stages nothing is summed over all ranks */
+  int *each =
+      malloc(((size_t)ranks + 1) * sizeof *each); /* with several model ranks nothing is summed over all ranks */
   if (!x || !each) {
     free(x), free(each);
     return sl_no_memory("for the exchanges");
@@ -61,13 +63,14 @@ sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type
   const sl_exchange_options options = {.type = type ? type : sl_exchange_types[0],
                                        .comm = sl_runtime_comm(runtime),
                                        .node = sl_runtime_node_comm(runtime),
-                                       .leaves = stages > 1 ? ranks : leaves,
-                                       .first = stages > 1 ? each : first_leaf,
+                                       .leaves = model_ranks > 1 ? ranks : leaves,
+                                       .first = model_ranks > 1 ? each : first_leaf,
                                        .compression = compression,
                                        .cpus = cpus,
                                        .ncpus = n};
   sl_status status = sl_exchange_create(&options, &x->engine);
-  if (status == SL_OK && stages > 1 && ranks > stages) status = declare_stage(x, runtime, stages, leaves, first_leaf);
+  if (status == SL_OK && model_ranks > 1 && ranks > model_ranks)
+    status = declare_sums(x, runtime, model_ranks, leaves, first_leaf);
   if (status == SL_OK)
     *exchanges = x;
   else

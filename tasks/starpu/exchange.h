@@ -11,12 +11,11 @@
 /* All exchanges of a program. */
 typedef struct sl__exchanges sl__exchanges;
 
-/* Collective over the runtime's ranks. type: NULL is the default. With stages = 1, rank r computes leaves
- * [first_leaf[r], first_leaf[r + 1]), and sums are over all ranks. With stages > 1, `stages` ranks share the same
- * samples (placement.h): rank r is in stage r % stages and computes leaves [first_leaf[r / stages],
- * first_leaf[r / stages + 1]), and sums are over the ranks of a stage. */
+/* Collective over the runtime's ranks. type: NULL is the default. Rank r is model rank r % model_ranks
+ * (placement.h) and computes leaves [first_leaf[r / model_ranks], first_leaf[r / model_ranks + 1]). Sums are over the
+ * ranks with the same model rank. */
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
-                               int stages, sl_compression compression, sl__exchanges **exchanges);
+                               int model_ranks, sl_compression compression, sl__exchanges **exchanges);
 /* Collective. Allocates memory for the values that move. The ranks of a node share it if the exchange and the system
  * allow it. It lives as long as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);

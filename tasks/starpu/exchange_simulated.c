@@ -73,8 +73,8 @@ static void *carry_out(void *arg) {
 }
 
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
-                               int stages, sl_compression compression, sl__exchanges **exchanges) {
-  (void)stages, (void)type, (void)leaves, (void)first_leaf, (void)compression, (void)runtime;
+                               int model_ranks, sl_compression compression, sl__exchanges **exchanges) {
+  (void)model_ranks, (void)type, (void)leaves, (void)first_leaf, (void)compression, (void)runtime;
   sl__exchanges *x = calloc(1, sizeof *x);
   *exchanges = x;
   if (!x) return sl_no_memory("for the exchanges");

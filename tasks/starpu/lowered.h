@@ -28,7 +28,7 @@ struct sl_program {
   size_t exchanged_bytes;
   int exchanged_pinned;
   sl_placements *placements;
-  int stages;       /* of a pipeline; 1: none */
+  int model_ranks;  /* placement.h; 1: one */
   int pass_kinds;   /* of its order */
   sl__task *task;   /* [nodes] */
   sl_array *arrays; /* of all tasks */

@@ -38,7 +38,7 @@ static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
   const sl_placements *placements = p->placements;
   size_t bytes = 0;
-  *common = placements->n_owned > 0 && p->stages == 1 && p->exchanges && sl__exchanges_share(p->exchanges);
+  *common = placements->n_owned > 0 && p->model_ranks == 1 && p->exchanges && sl__exchanges_share(p->exchanges);
   for (int i = 0; *common && i < placements->n_owned; i++) {
     const sl_value_info *v = logical->value[placements->owned[i]];
     if (sl_store_find(p->store, v->name)) *common = 0;
@@ -64,13 +64,13 @@ static sl_status find_holders(const sl_program *p, const sl_graph *logical, int 
   return SL_OK;
 }
 
-/* Places all values. If the ranks share the parameters' memory, stage 3 of ZeRO becomes stage 1, because the ranks then
+/* Places all values. If the ranks share the parameters' memory, ZeRO stage 3 becomes stage 1, because the ranks then
  * have the parameters only once. *common: whether parameters that the store lacks go into shared memory. */
 static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_options *o, int *common) {
   int *holder = NULL, are_common = 0;
-  const int stages = o->stages > 1 ? o->stages : 1;
-  sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / stages : 1,
-                    .stages = stages,
+  const int model_ranks = o->model_ranks > 1 ? o->model_ranks : 1;
+  sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / model_ranks : 1,
+                    .model_ranks = model_ranks,
                     .tensor = o->tensor,
                     .pipe = o->pipe,
                     .keep = o->keep,
@@ -79,7 +79,7 @@ static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_
                     .window = sl_fetch_window(p->plan.micro_batches)};
   *common = 0;
   sl_status status = find_holders(p, logical, &holder, &are_common);
-  how.holder = stages > 1 ? NULL : holder; /* stages follow from the graph, as they did when the store was filled */
+  how.holder = model_ranks > 1 ? NULL : holder; /* they follow from the graph, as they did when the store was filled */
   if (how.zero == SL_ZERO_PARAMETERS) how.zero = SL_ZERO_STATE;
   SL_TRY_OUT(status);
   SL_TRY_OUT(sl_placements_create(logical, &how, &p->placements));
@@ -97,16 +97,16 @@ out:
 /* Finds the ranks that have a parameter or state between two steps: the first rank, the number of ranks, and the stride
  * with which these ranks repeat (store.h). First rank -1: all ranks have it. */
 static int owner_of(const sl_program *p, sl_value v, int *width, int *stride) {
-  const sl_stage_set set = p->placements->keeps ? p->placements->keeps[v] : 0;
+  const sl_rank_set set = p->placements->keeps ? p->placements->keeps[v] : 0;
   const sl_placement placed = p->placements->value[v];
   int first = 0;
   *width = 1, *stride = 0;
   if (!set) return placed.rank;
-  while (!sl_stage_set_has(set, first)) first++;
-  while (first + *width < p->stages && sl_stage_set_has(set, first + *width)) ++*width;
-  if (placed.kind == SL_PLACE_OWNED) return placed.rank * p->stages + first;
-  *stride = p->stages;
-  return *width == p->stages || set != sl_stage_set_of(first + *width) - sl_stage_set_of(first) ? -1 : first;
+  while (!sl_rank_set_has(set, first)) first++;
+  while (first + *width < p->model_ranks && sl_rank_set_has(set, first + *width)) ++*width;
+  if (placed.kind == SL_PLACE_OWNED) return placed.rank * p->model_ranks + first;
+  *stride = p->model_ranks;
+  return *width == p->model_ranks || set != sl_rank_set_of(first + *width) - sl_rank_set_of(first) ? -1 : first;
 }
 
 /* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
@@ -238,7 +238,7 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
     handle[k] = sl__program_handle(p, v);
     moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
   }
-  /* In turns: ranks of several stages differ in the seconds of a turn. */
+  /* In turns: model ranks differ in the seconds of a turn. */
   const double urgency = p->schedule->turn > 0 ? p->schedule->urgency[t->index] / p->schedule->turn : 0;
   const sl_status status =
       data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, urgency, t)
@@ -444,17 +444,17 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   }
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   int common;
-  const int stages = p->stages = options->stages > 1 ? options->stages : 1;
+  const int model_ranks = p->model_ranks = options->model_ranks > 1 ? options->model_ranks : 1;
   p->pass_kinds = sl_pipe_pass_kinds(options->pipe.order);
-  const sl_division division = {.rank = rank / stages,
-                                .ranks = sl_runtime_ranks(runtime) / stages,
+  const sl_division division = {.rank = rank / model_ranks,
+                                .ranks = sl_runtime_ranks(runtime) / model_ranks,
                                 .first = first,
-                                .stage = rank % stages,
-                                .stages = stages,
+                                .model_rank = rank % model_ranks,
+                                .model_ranks = model_ranks,
                                 .tensor = options->tensor,
                                 .pipe = options->pipe};
   if (first && sl_runtime_ranks(runtime) > 1)
-    SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,
+    SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, model_ranks, options->compression,
                                     &p->exchanges));
   p->run.yields = p->exchanges != NULL;
   SL_TRY_OUT(place(p, logical, options, &common));

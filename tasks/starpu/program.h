@@ -43,14 +43,14 @@ typedef struct sl_program_options {
                   the policy puts it */
   int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
   /* Stage of ZeRO (placement.h). 1, 2: each rank updates a share of the parameters and holds the optimizer state of
-   * this share only. 3: each rank also holds only this share of the parameters. Exception: in stages 1 to 3 the ranks
-   * share one copy of the parameters if they are all on one node, `stages` (below) is 0 or 1, and enough shared memory
-   * is free. */
+   * this share only. 3: each rank also holds only this share of the parameters. Exception: in ZeRO stages 1 to 3 the
+   * ranks share one copy of the parameters if they are all on one node, `model_ranks` (below) is 0 or 1, and enough
+   * shared memory is free. */
   int zero;
-  /* stages: number of ranks that share the same samples: stages of a pipeline times `tensor`. tensor: number of ranks
-   * of each stage that divide the folds of a layer (placement.h). Rank r has number r % stages among the ranks with its
-   * samples and computes leaves [first_leaf[r / stages], first_leaf[r / stages + 1]). 0 or 1: none. */
-  int stages, tensor;
+  /* The model ranks (placement.h): stages of a pipeline times `tensor`, the ranks of a stage that divide the folds of a
+   * layer. Rank r is model rank r % model_ranks and computes leaves [first_leaf[r / model_ranks],
+   * first_leaf[r / model_ranks + 1]). 0 or 1: one. */
+  int model_ranks, tensor;
   sl_pipeline pipe;
 } sl_program_options;
 

@@ -19,10 +19,10 @@ long long sl_program_step_number(const sl_program *p) { return (long long)atomic
 
 /* Names the two ends of a message: "pipeline stages 0 and 1", "tensor parts 0 and 1 of stage 2". */
 static const char *ends_of_message(const sl_program *p, int from, int to, char *text, size_t n) {
-  const int tensor = p->placements->tensor, stage = from % p->stages / tensor;
-  if (stage != to % p->stages / tensor)
-    snprintf(text, n, "pipeline stages %d and %d", stage, to % p->stages / tensor);
-  else if (p->stages > tensor)
+  const int tensor = p->placements->tensor, stage = from % p->model_ranks / tensor;
+  if (stage != to % p->model_ranks / tensor)
+    snprintf(text, n, "pipeline stages %d and %d", stage, to % p->model_ranks / tensor);
+  else if (p->model_ranks > tensor)
     snprintf(text, n, "tensor parts %d and %d of stage %d", from % tensor, to % tensor, stage);
   else
     snprintf(text, n, "tensor parts %d and %d", from % tensor, to % tensor);
@@ -32,12 +32,12 @@ static const char *ends_of_message(const sl_program *p, int from, int to, char *
 /* Names the ranks over which a sum or a copy goes: the ranks that divide the samples or, with a mesh, those of them
  * that have this rank's part of the model: "the ranks", "the data ranks of stage 1, tensor part 0". */
 static const char *members_of_sum(const sl_program *p, char *text, size_t n) {
-  const int tensor = p->placements->tensor, number = sl_runtime_rank(p->runtime) % p->stages;
-  if (p->stages == 1)
+  const int tensor = p->placements->tensor, number = sl_runtime_rank(p->runtime) % p->model_ranks;
+  if (p->model_ranks == 1)
     snprintf(text, n, "the ranks");
   else if (tensor == 1)
     snprintf(text, n, "the data ranks of stage %d", number);
-  else if (p->stages == tensor)
+  else if (p->model_ranks == tensor)
     snprintf(text, n, "the data ranks of tensor part %d", number);
   else
     snprintf(text, n, "the data ranks of stage %d, tensor part %d", number / tensor, number % tensor);

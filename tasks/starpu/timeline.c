@@ -124,9 +124,9 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   t->link = fastest_link(p);
   t->rank = sl_runtime_rank(p->runtime);
   t->ranks = sl_runtime_ranks(p->runtime);
-  t->tensor = p->placements->tensor, t->pipe = p->stages / t->tensor, t->micro_batches = p->plan.micro_batches;
+  t->tensor = p->placements->tensor, t->pipe = p->model_ranks / t->tensor, t->micro_batches = p->plan.micro_batches;
   t->pass_kinds = p->pass_kinds;
-  t->chunks = p->graph->turns > 1 && p->stages > 1 ? p->graph->turns / t->pass_kinds / t->micro_batches : 1;
+  t->chunks = p->graph->turns > 1 && p->model_ranks > 1 ? p->graph->turns / t->pass_kinds / t->micro_batches : 1;
   t->model = sl_timeline_text(t, model);
   t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
   for (int w = 0; w < workers; w++) {

@@ -78,8 +78,8 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
   return machine;
 }
 
-/* Makes the step graph of a rank of the first data replica. stage: its number among the ranks that share samples. */
-static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
+/* Makes the step graph of a model rank (placement.h) of the first data replica. */
+static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int model_rank,
                               sl_pipeline pipe, const sl_placements *placements, sl_graph **step) {
   const int ranks = mesh->data;
   int *first = calloc((size_t)ranks + 1, sizeof *first);
@@ -88,8 +88,8 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, cons
   const sl_status status = sl_spread(logical, plan,
                                      &(sl_division){.ranks = ranks,
                                                     .first = first,
-                                                    .stage = stage,
-                                                    .stages = sl__mesh_sharing(mesh),
+                                                    .model_rank = model_rank,
+                                                    .model_ranks = sl__mesh_model_ranks(mesh),
                                                     .tensor = mesh->tensor,
                                                     .pipe = pipe},
                                      placements, step);
@@ -101,7 +101,7 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, cons
 static sl__mesh_job mesh_job(const sl__options *o, const sl__machine_description *described, const sl__mesh *mesh,
                              const sl_network *network, const sl_plan *plan, const sl_machine *machine,
                              sl_value *keep) {
-  const int ranks = mesh->data * sl__mesh_sharing(mesh);
+  const int ranks = mesh->data * sl__mesh_model_ranks(mesh);
   keep[0] = network->loss, keep[1] = network->correct, keep[2] = network->count;
   sl__mesh_job job = {.logical = network->graph,
                       .plan = plan,
@@ -177,11 +177,11 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, &mesh, &plan, &gain));
   }
   SL_TRY_OUT(sl__settle_folds(&mesh, gpus > 0, &training));
-  const int sharing = sl__mesh_sharing(&mesh);
+  const int model_ranks = sl__mesh_model_ranks(&mesh);
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
-  if (o->stage >= sharing)
+  if (o->stage >= model_ranks)
     SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "--stage %lld: with --mesh pipe=%d,tensor=%d there are 0 to %d",
-                                (long long)o->stage, mesh.pipe, mesh.tensor, sharing - 1),
+                                (long long)o->stage, mesh.pipe, mesh.tensor, model_ranks - 1),
                         "stage"));
   sl_value kept[3];
   sl__mesh_job job = mesh_job(o, o->described ? &described : NULL, &mesh, &network, &plan, &machine, kept);
@@ -192,7 +192,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_placements_create(network.graph,
                                   &(sl_placing){.ranks = mesh.data,
-                                                .stages = sharing,
+                                                .model_ranks = model_ranks,
                                                 .tensor = mesh.tensor,
                                                 .pipe = job.pipe,
                                                 .keep = kept,
@@ -209,7 +209,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
-  if (sharing > 1) SL_TRY_OUT(sl__mesh_predict(&job, &steps));
+  if (model_ranks > 1) SL_TRY_OUT(sl__mesh_predict(&job, &steps));
   if (gpus > 0) {
     residence = calloc((size_t)gpus, sizeof *residence);
     if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
@@ -229,12 +229,12 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (o->described) snprintf(title + strlen(title), sizeof title - strlen(title), "; predicted for %s", described.name);
   if (ranks > 1)
-    snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks", sharing > 1 ? "one" : "the first",
-             ranks);
-  if (sharing > 1) {
+    snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks",
+             model_ranks > 1 ? "one" : "the first", ranks);
+  if (model_ranks > 1) {
     char text[SL_PLACEMENT_TEXT];
     snprintf(title + strlen(title), sizeof title - strlen(title), ", %s",
-             sl_stage_text((int)o->stage, mesh.tensor, text));
+             sl_model_rank_text((int)o->stage, mesh.tensor, text));
   }
   enum { RUNTIME_BYTES = 20 << 20 }; /* of MPI, StarPU and the recorder in a real run */
   const sl_picture picture = {.title = title,
@@ -256,19 +256,19 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_picture_to_json(&picture, &json));
     if (ranks > 1) SL_TRY_OUT(sl_transfers_to_json(network.graph, placements, &transfers));
     if (transfers) json_object_set(json, "transfers", transfers);
-    if (sharing > 1) {
-      json_t *stages;
-      SL_TRY_OUT(sl_stages_to_json(network.graph, placements, sharing, &stages));
-      json_object_set_new(json, "stages", stages);
+    if (model_ranks > 1) {
+      json_t *ranks_of_model;
+      SL_TRY_OUT(sl_model_ranks_to_json(network.graph, placements, model_ranks, &ranks_of_model));
+      json_object_set_new(json, "stages", ranks_of_model);
       json_object_set_new(json, "mesh", mesh_to_json(steps));
     }
     SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
     if (gpus > 0) sl__job_print_fast(step, sl__gpu_kernels(o), training.precision);
-    if (sharing > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, sharing, stdout));
+    if (model_ranks > 1) SL_TRY_OUT(sl_print_model_ranks(network.graph, placements, model_ranks, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
-    if (sharing > 1) print_mesh(steps);
+    if (model_ranks > 1) print_mesh(steps);
   }
 out:
   json_decref(json);

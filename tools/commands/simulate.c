@@ -30,7 +30,7 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY(sl__simulated_of(o, &simulated));
   SL_TRY(sl__mesh_of(o, simulated.ranks, &mesh));
-  if (sl__mesh_sharing(&mesh) > 1) return sl__simulate_mesh(o, &simulated, &mesh);
+  if (sl__mesh_model_ranks(&mesh) > 1) return sl__simulate_mesh(o, &simulated, &mesh);
   SL_TRY(sl__simulator_find(program, sizeof program));
   SL_TRY(make_folder(folder, sizeof folder));
   const sl_status status = sl__platform_write(&simulated.machine, &simulated.share, folder);

@@ -50,7 +50,7 @@ static sl_status refuse(const sl__options *o) {
     return sl_fail(SL_EINVAL, "%s is for measurements, and --machine simulates: leave one of them out", option);
   const int ranks = (int)((o->nodes > 0 ? o->nodes : 1) * (o->ranks_per_node > 0 ? o->ranks_per_node : 1));
   SL_TRY(sl__mesh_of(o, ranks, &mesh));
-  return sl__mesh_sharing(&mesh) == 1
+  return sl__mesh_model_ranks(&mesh) == 1
              ? SL_OK
              : sl_fail(SL_EINVAL,
                        "--mesh %s: StarPU's policies take no part in the simulation of a mesh with pipe or tensor; see "

@@ -27,7 +27,7 @@ sl_interconnect sl__mesh_usual_network(const sl_machine *m, int ranks, int nodes
 static int ranks_of_node(const sl_interconnect *j) { return (j->ranks + j->nodes - 1) / j->nodes; }
 /* Node of rank r of data replica d. */
 static int node_of(const sl__mesh_job *job, int d, int r) {
-  return (d * sl__mesh_sharing(&job->mesh) + r) / ranks_of_node(&job->joined);
+  return (d * sl__mesh_model_ranks(&job->mesh) + r) / ranks_of_node(&job->joined);
 }
 
 /* The rate of each of `senders` ranks of a node that send to other nodes at the same time. */
@@ -50,10 +50,10 @@ static double message_seconds(const sl__mesh_job *job, int a, int b, double byte
  * with other parts do the same. */
 static sl_interconnect group_of(const sl__mesh_job *job, int r) {
   sl_interconnect group = job->joined;
-  const int local = ranks_of_node(&job->joined), sharing = sl__mesh_sharing(&job->mesh);
+  const int local = ranks_of_node(&job->joined), model_ranks = sl__mesh_model_ranks(&job->mesh);
   group.ranks = job->mesh.data, group.nodes = 1;
   for (int d = 1; d < job->mesh.data; d++) group.nodes += node_of(job, d, r) != node_of(job, d - 1, r);
-  group.network = share_of(&job->joined, local < sharing ? local : sharing);
+  group.network = share_of(&job->joined, local < model_ranks ? local : model_ranks);
   return group;
 }
 
@@ -69,8 +69,8 @@ static int in_common(const sl__mesh_job *job, const sl_graph *step, const sl_ste
 }
 
 static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, sl__mesh_step *s) {
-  const int n = s->step->n_nodes, sharing = sl__mesh_sharing(&job->mesh);
-  const sl_interconnect group = group_of(job, d->stage);
+  const int n = s->step->n_nodes, model_ranks = sl__mesh_model_ranks(&job->mesh);
+  const sl_interconnect group = group_of(job, d->model_rank);
   sl_step_exchange *list = malloc(((size_t)n + 1) * sizeof *list);
   s->exchange = malloc(((size_t)n + 1) * sizeof *s->exchange);
   if (!list || !s->exchange) {
@@ -79,12 +79,12 @@ static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, s
   }
   s->exchanges = sl_spread_exchanges(s->step, d, list);
   for (int k = 0; k < s->exchanges; k++) {
-    const int peer = s->step->node[list[k].node]->message ? list[k].move.rank % sharing : -1;
+    const int peer = s->step->node[list[k].node]->message ? list[k].move.rank % model_ranks : -1;
     if (in_common(job, s->step, &list[k])) list[k].bytes = 0;
     s->exchange[k] =
         (sl_mesh_exchange){.node = list[k].node,
                            .peer = peer,
-                           .seconds = peer >= 0 ? message_seconds(job, d->stage, peer, list[k].bytes)
+                           .seconds = peer >= 0 ? message_seconds(job, d->model_rank, peer, list[k].bytes)
                                                 : sl_interconnect_seconds(&group, &list[k].move, list[k].bytes)};
   }
   free(list);
@@ -108,8 +108,8 @@ static sl_status make_step(const sl__mesh_job *job, const sl_placements *placeme
                            sl__mesh_step *s) {
   const sl_division division = {.ranks = job->mesh.data,
                                 .first = first,
-                                .stage = r,
-                                .stages = sl__mesh_sharing(&job->mesh),
+                                .model_rank = r,
+                                .model_ranks = sl__mesh_model_ranks(&job->mesh),
                                 .tensor = job->mesh.tensor,
                                 .pipe = job->pipe};
   char *keep = NULL;
@@ -184,14 +184,14 @@ sl_status sl__mesh_predict(const sl__mesh_job *job, sl__mesh_steps **steps) {
   sl__mesh_steps *all = calloc(1, sizeof *all);
   sl_status status = SL_OK;
   *steps = NULL;
-  if (all) all->rank = calloc((size_t)sl__mesh_sharing(&job->mesh), sizeof *all->rank);
+  if (all) all->rank = calloc((size_t)sl__mesh_model_ranks(&job->mesh), sizeof *all->rank);
   if (!first || !all || !all->rank) SL_TRY_OUT(sl_no_memory("for a mesh of %d ranks", job->joined.ranks));
-  all->n = sl__mesh_sharing(&job->mesh);
+  all->n = sl__mesh_model_ranks(&job->mesh);
   all->micro_batches = job->plan->micro_batches, all->pass_kinds = sl_pipe_pass_kinds(job->pipe.order);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(job->plan->leaves, r, ranks).n;
   SL_TRY_OUT(sl_placements_create(job->logical,
                                   &(sl_placing){.ranks = ranks,
-                                                .stages = all->n,
+                                                .model_ranks = all->n,
                                                 .tensor = job->mesh.tensor,
                                                 .pipe = job->pipe,
                                                 .keep = job->keep,

@@ -16,7 +16,7 @@ typedef struct sl__mesh_job {
   const sl_plan *plan;
   sl__mesh mesh;
   sl_pipeline pipe;
-  int zero;             /* stage of ZeRO among the ranks with the same part of the model */
+  int zero;             /* ZeRO stage among the ranks with the same part of the model */
   int common;           /* 1: the ranks share the parameters' memory, so that copies of parameters move nothing */
   const sl_value *keep; /* [n_keep] logical values that are read after the step */
   int n_keep;
@@ -26,7 +26,7 @@ typedef struct sl__mesh_job {
   double gpu_memory;      /* bytes of each GPU; 0: unlimited */
 } sl__mesh_job;
 
-/* One of the ranks that share samples: part t of stage s is number s * tensor + t. */
+/* A model rank (placement.h). */
 typedef struct sl__mesh_step {
   sl_graph *step;
   sl_schedule *schedule; /* of this rank alone */
@@ -42,7 +42,7 @@ typedef struct sl__mesh_step {
 } sl__mesh_step;
 
 typedef struct sl__mesh_steps {
-  int n;                         /* ranks that share samples */
+  int n;                         /* model ranks */
   int micro_batches, pass_kinds; /* passes of a micro-batch through a run of layers */
   sl__mesh_step *rank;
   sl_placements *placements;

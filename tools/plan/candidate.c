@@ -11,10 +11,10 @@ static char *const kinds[] = {"gpu", "both", "cpu"};
 
 int sl__candidate_ranks(const sl__candidate *c) { return c->nodes * (int)c->v[SL__LOCAL]; }
 
-int sl__candidate_sharing(const sl__candidate *c) { return (int)(c->v[SL__PIPE] * c->v[SL__TENSOR]); }
+int sl__candidate_model_ranks(const sl__candidate *c) { return (int)(c->v[SL__PIPE] * c->v[SL__TENSOR]); }
 
 void sl__candidate_name_mesh(sl__candidate *c) {
-  const int data = sl__candidate_ranks(c) / sl__candidate_sharing(c), pipe = (int)c->v[SL__PIPE],
+  const int data = sl__candidate_ranks(c) / sl__candidate_model_ranks(c), pipe = (int)c->v[SL__PIPE],
             tensor = (int)c->v[SL__TENSOR];
   int n = 0;
   c->mesh[0] = 0;
@@ -27,10 +27,10 @@ void sl__candidate_name_mesh(sl__candidate *c) {
 
 /* Leaves of the plan. With ranks that share samples every rank has a leaf or more, as in sl__plan_of. */
 static int64_t leaves_of(const sl__planning *s, const sl__candidate *c) {
-  const int sharing = sl__candidate_sharing(c);
+  const int model_ranks = sl__candidate_model_ranks(c);
   int64_t each = c->v[SL__MICRO] * c->v[SL__GROUPS];
-  while (each < sharing) each += c->v[SL__MICRO];
-  return s->o->leaves > 0 ? s->o->leaves : sl__candidate_ranks(c) / sharing * each;
+  while (each < model_ranks) each += c->v[SL__MICRO];
+  return s->o->leaves > 0 ? s->o->leaves : sl__candidate_ranks(c) / model_ranks * each;
 }
 
 sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c) {

@@ -24,7 +24,7 @@ static sl_status fastest(sl__planning *s, const sl__candidate *from, int nodes, 
       sl__candidate c = *from;
       c.nodes = nodes, c.simulated = NULL;
       c.v[SL__BATCH] = batch->value[i], c.v[SL__ZERO] = zero->value[k];
-      const int64_t rows = c.v[SL__BATCH] * sl__candidate_sharing(&c) / sl__candidate_ranks(&c);
+      const int64_t rows = c.v[SL__BATCH] * sl__candidate_model_ranks(&c) / sl__candidate_ranks(&c);
       while (c.v[SL__EACH] > 1 && c.v[SL__EACH] * c.v[SL__GROUPS] * c.v[SL__MICRO] > rows) c.v[SL__EACH] /= 2;
       while (c.v[SL__GROUPS] > 1 && c.v[SL__GROUPS] * c.v[SL__MICRO] > rows) c.v[SL__GROUPS] /= 2;
       while (c.v[SL__MICRO] > 1 && c.v[SL__MICRO] > rows) c.v[SL__MICRO] /= 2;

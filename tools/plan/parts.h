@@ -92,8 +92,8 @@ typedef struct sl__planning {
  * copy: it owns nothing. */
 sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c);
 int sl__candidate_ranks(const sl__candidate *c);
-int sl__candidate_sharing(const sl__candidate *c); /* ranks that share the same samples: stages times tensor ranks */
-void sl__candidate_name_mesh(sl__candidate *c);    /* sets c->mesh */
+int sl__candidate_model_ranks(const sl__candidate *c); /* stages times tensor ranks (placement.h) */
+void sl__candidate_name_mesh(sl__candidate *c);        /* sets c->mesh */
 /* The plan that the options alone give; SL_EINVAL: they give none. */
 sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate *c);
 /* The command line that trains so; the caller frees *text. */

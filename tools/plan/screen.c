@@ -150,7 +150,7 @@ static double rank_bytes(const sl__mesh_step *step, const void *arg) {
 static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simulated *job, const sl_plan *plan) {
   const sl_network *network = &s->network;
   const sl_value keep[] = {network->loss, network->correct, network->count};
-  const sl__mesh mesh = {.data = sl__candidate_ranks(c) / sl__candidate_sharing(c),
+  const sl__mesh mesh = {.data = sl__candidate_ranks(c) / sl__candidate_model_ranks(c),
                          .pipe = (int)c->v[SL__PIPE],
                          .tensor = (int)c->v[SL__TENSOR]};
   const sl_simulation simulation = sl__simulation_of(job);
@@ -191,7 +191,7 @@ static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simul
  * the first value of each is accepted. Ranks that divide products exchange four times in a block, so they stay on a
  * node, unless the options say otherwise. */
 static int fits_mesh(const sl__planning *s, const sl__candidate *c) {
-  const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
+  const int ranks = sl__candidate_ranks(c), model_ranks = sl__candidate_model_ranks(c);
   sl__mesh asked;
   if (c->v[SL__PIPE] == 1 && !c->standard &&
       (c->v[SL__ORDER] != s->axis[SL__ORDER].value[0] || c->v[SL__CHUNKS] != s->axis[SL__CHUNKS].value[0] ||
@@ -203,9 +203,10 @@ static int fits_mesh(const sl__planning *s, const sl__candidate *c) {
   if (s->o->mesh && *s->o->mesh)
     return sl__mesh_of(s->o, ranks, &asked) == SL_OK && asked.pipe == c->v[SL__PIPE] &&
            asked.tensor == c->v[SL__TENSOR];
-  if (sharing == 1) return 1;
-  return sharing <= SL_MAX_STAGES && ranks % sharing == 0 &&
-         (c->v[SL__ZERO] == 0 || ranks > sharing || s->o->plan_zero >= 0) && c->v[SL__LOCAL] % c->v[SL__TENSOR] == 0;
+  if (model_ranks == 1) return 1;
+  return model_ranks <= SL_MAX_MODEL_RANKS && ranks % model_ranks == 0 &&
+         (c->v[SL__ZERO] == 0 || ranks > model_ranks || s->o->plan_zero >= 0) &&
+         c->v[SL__LOCAL] % c->v[SL__TENSOR] == 0;
 }
 
 /* Batch normalisation over the samples of a leaf learns little from a few of them. */
@@ -222,7 +223,7 @@ static int normalises_few(const sl__planning *s, const sl__options *o) {
 static sl_status leave_out(sl_status status) { return status == SL_ENOMEM ? status : SL_OK; }
 
 sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
-  const int ranks = sl__candidate_ranks(c), sharing = sl__candidate_sharing(c);
+  const int ranks = sl__candidate_ranks(c), model_ranks = sl__candidate_model_ranks(c);
   sl__candidate_name_mesh(c);
   const sl__options o = sl__candidate_options(s, c);
   sl__simulated job;
@@ -230,23 +231,23 @@ sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
   c->p = (sl__prediction){0};
   if (c->v[SL__ZERO] && ranks == 1 && s->o->plan_zero <= 0) return SL_OK; /* one rank has nothing to divide */
   if (!fits_mesh(s, c)) return SL_OK;
-  if (o.leaves > o.batch || o.leaves % (ranks / sharing) || o.leaves % c->v[SL__MICRO]) return SL_OK;
-  if (sharing > 1 && o.leaves / (ranks / sharing) % c->v[SL__MICRO]) return SL_OK;
+  if (o.leaves > o.batch || o.leaves % (ranks / model_ranks) || o.leaves % c->v[SL__MICRO]) return SL_OK;
+  if (model_ranks > 1 && o.leaves / (ranks / model_ranks) % c->v[SL__MICRO]) return SL_OK;
   sl_status status = sl__plan_of(&o, s->model, ranks, &plan);
   if (status == SL_OK) status = sl__simulated_of(&o, &job);
   if (status != SL_OK) return leave_out(status);
   status = build(s, c);
-  if (status != SL_OK) return sharing > 1 ? leave_out(status) : status; /* not every model can be divided so */
+  if (status != SL_OK) return model_ranks > 1 ? leave_out(status) : status; /* not every model can be divided so */
   if (!c->standard && normalises_few(s, &o)) return SL_OK;
   count(s, &c->p);
-  const int kept = c->v[SL__ZERO] == SL_ZERO_PARAMETERS ? ranks : sharing;
+  const int kept = c->v[SL__ZERO] == SL_ZERO_PARAMETERS ? ranks : model_ranks;
   const double least =
-      (double)c->v[SL__LOCAL] * (c->p.replicated / kept + c->p.state / (c->v[SL__ZERO] ? ranks : sharing));
+      (double)c->v[SL__LOCAL] * (c->p.replicated / kept + c->p.state / (c->v[SL__ZERO] ? ranks : model_ranks));
   if (!exact && least > s->memory) {
     c->p.valid = c->p.rough = 1;
     c->p.node = least;
     judge(s, &c->p);
     return SL_OK;
   }
-  return leave_out(sharing > 1 ? predict_mesh(s, c, &job, &plan) : predict(s, c, &job, &plan));
+  return leave_out(model_ranks > 1 ? predict_mesh(s, c, &job, &plan) : predict(s, c, &job, &plan));
 }

@@ -255,12 +255,13 @@ static sl_status look_at_meshes(sl__planning *s, const sl__candidate *c, int *st
     for (int i = 0; i < tensor->n && way & 1; i++)
       if (c->v[SL__LOCAL] % tensor->value[i] == 0) next.v[SL__TENSOR] = tensor->value[i];
     for (int i = 0; i < pipe->n && way & 2; i++)
-      if (ranks % (pipe->value[i] * next.v[SL__TENSOR]) == 0 && pipe->value[i] * next.v[SL__TENSOR] <= SL_MAX_STAGES)
+      if (ranks % (pipe->value[i] * next.v[SL__TENSOR]) == 0 &&
+          pipe->value[i] * next.v[SL__TENSOR] <= SL_MAX_MODEL_RANKS)
         next.v[SL__PIPE] = pipe->value[i];
     for (int i = 0; i < micro->n && next.v[SL__PIPE] > 1; i++)
       if (micro->value[i] <= 4 * next.v[SL__PIPE] && micro->value[i] <= next.v[SL__BATCH])
         next.v[SL__MICRO] = micro->value[i];
-    if (sl__candidate_sharing(&next) == sl__candidate_sharing(c)) continue;
+    if (sl__candidate_model_ranks(&next) == sl__candidate_model_ranks(c)) continue;
     next.v[SL__ZERO] = s->o->plan_zero > 0 ? s->o->plan_zero : 0;
     next.v[SL__EACH] = s->axis[SL__EACH].value[0];
     for (int i = 0; i < (next.v[SL__PIPE] > 1 ? order->n : 1); i++) {

@@ -20,7 +20,7 @@ sl_status sl__simulate_one(sl__planning *s, sl__candidate *c) {
   char steps[16];
   int code;
   snprintf(steps, sizeof steps, "%d", STEPS);
-  const int scheduled = sl__candidate_sharing(c) == 1 && c->sched; /* others are simulated without policies */
+  const int scheduled = sl__candidate_model_ranks(c) == 1 && c->sched; /* others are simulated without policies */
   if (!scheduled) o.sched = NULL;
   const char *more[] = {"--steps", steps, scheduled ? "--sched" : NULL, c->sched, NULL};
   sl__comparison run = {.o = &o, .meter = s->meter};
@@ -55,7 +55,7 @@ static const char *const *policies(const sl__planning *s, const sl__candidate *c
   static const char *const on_gpus[] = {"dmdas", "dmda", "heteroprio", NULL}, *const on_cpus[] = {"lws", "prio",
                                                                                                   "eager", NULL};
   static const char *const none[] = {NULL, NULL, NULL, NULL};
-  if (sl__candidate_sharing(c) > 1) return none;
+  if (sl__candidate_model_ranks(c) > 1) return none;
   const int no_gpus = s->machine.gpu.count == 0 || s->o->gpus == 0 || c->v[SL__WORKERS] == SL__ONLY_CPU ||
                       (s->o->workers && strcmp(s->o->workers, "cpu") == 0);
   return no_gpus ? on_cpus : on_gpus;

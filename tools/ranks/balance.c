@@ -65,11 +65,11 @@ sl_status sl__balance_open(sl_runtime *runtime, const char *text, sl__ranks *ran
                      .count = calloc(n, sizeof *b->count)};
   if (!b->leaf || !b->rest || !b->count) return sl_no_memory("for %d ranks", ranks->n);
   SL_TRY(sl__ranks_divide(ranks, plan, NULL));
-  if (sl__mesh_sharing(&ranks->mesh) > 1 && strcmp(text, "even") != 0)
+  if (sl__mesh_model_ranks(&ranks->mesh) > 1 && strcmp(text, "even") != 0)
     return sl_blame(sl_fail(SL_EINVAL,
                             "--balance %s divides leaves among ranks, and with --mesh pipe=%d,tensor=%d %d ranks share "
                             "them: leave --balance out",
-                            text, ranks->mesh.pipe, ranks->mesh.tensor, sl__mesh_sharing(&ranks->mesh)),
+                            text, ranks->mesh.pipe, ranks->mesh.tensor, sl__mesh_model_ranks(&ranks->mesh)),
                     "balance");
   const int automatic = strcmp(text, "auto") == 0;
   b->listed = !automatic && strcmp(text, "even") != 0;

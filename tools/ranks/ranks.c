@@ -59,7 +59,7 @@ static sl_status divide(const sl_plan *plan, int rank, int n, const int *count, 
 }
 
 sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) {
-  const int stages = r->mesh.pipe > 0 ? sl__mesh_sharing(&r->mesh) : 1;
+  const int model_ranks = r->mesh.pipe > 0 ? sl__mesh_model_ranks(&r->mesh) : 1;
   r->first_row = r->training_row = 0;
   r->rows = r->training_rows = plan->batch;
   if (r->n <= 1) return SL_OK;
@@ -68,8 +68,8 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
                    "%d ranks cannot share a batch of %d leaves: use at most %d ranks, or train with --leaves %d", r->n,
                    plan->leaves, plan->leaves, r->n);
   SL_TRY(divide(plan, r->rank, r->n, count, &r->first_leaf, &r->first_row, &r->rows));
-  return divide(plan, r->rank / stages, r->n / stages, stages > 1 ? NULL : count, &r->training_leaf, &r->training_row,
-                &r->training_rows);
+  return divide(plan, r->rank / model_ranks, r->n / model_ranks, model_ranks > 1 ? NULL : count, &r->training_leaf,
+                &r->training_row, &r->training_rows);
 }
 
 sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allreduce, const char *compress) {

@@ -25,7 +25,8 @@ sl_status sl__sync_parse(const sl__options *o, const sl__ranks *ranks, sl_precis
     return sl_blame(
         sl_fail(SL_EINVAL, "--sync %s is none of step, local:H and diloco:H, with H steps, 1 or more", text), "sync");
   s->every = every;
-  if (sl__mesh_sharing(&ranks->mesh) > 1) return refuse("ranks that share their samples (--mesh) meet in every step");
+  if (sl__mesh_model_ranks(&ranks->mesh) > 1)
+    return refuse("ranks that share their samples (--mesh) meet in every step");
   if (precision == SL_PRECISION_FP16)
     return refuse("with fp16 each rank would have a loss scale of its own: use --precision bf16 or fp32");
   if (o->zero > 0) return refuse("each rank updates all parameters: leave --zero out");

@@ -11,7 +11,7 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
   memset(e, 0, sizeof *e);
   e->plan = *plan;
   e->ranks = ranks;
-  if (sl__mesh_sharing(&ranks->mesh) > 1) e->plan.micro_batches = 1; /* fewer leaves a rank than in training */
+  if (sl__mesh_model_ranks(&ranks->mesh) > 1) e->plan.micro_batches = 1; /* fewer leaves a rank than in training */
   sl_training alone = *training;
   alone.fold_ranks = 0; /* each rank computes all folds of its samples */
   SL_TRY(sl_network_evaluation(model, data, &alone, plan->batch, &e->network));

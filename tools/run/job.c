@@ -227,7 +227,7 @@ static sl_status make_programs(sl__job *j) {
                                       .keep = keep,
                                       .n_keep = sl__job_keeps(j, keep),
                                       .first_leaf = j->sync.every ? NULL : j->ranks.training_leaf,
-                                      .stages = sl__mesh_sharing(&j->ranks.mesh),
+                                      .model_ranks = sl__mesh_model_ranks(&j->ranks.mesh),
                                       .tensor = j->ranks.mesh.tensor,
                                       .pipe = j->pipe,
                                       .no_priorities = j->o->no_priorities,

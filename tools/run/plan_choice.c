@@ -44,7 +44,7 @@ sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_
   double before = 0, least = 0;
   sl_status status = SL_OK;
   *gain = 1;
-  if (sl__mesh_sharing(mesh) > 1)
+  if (sl__mesh_model_ranks(mesh) > 1)
     return sl_fail(SL_EINVAL,
                    "--plan machine predicts ranks that divide samples; with pipe or tensor in --mesh give --leaves and "
                    "--shards ('starling plan' searches meshes)");

@@ -125,7 +125,7 @@ sl_status sl__predict_step(const sl__job *j, const sl__machine *speeds, sl__pred
   *p = (sl__prediction){.seconds = steps->seconds,
                         .measured = measured,
                         .kernels = steps->joint->rank[0].busy / steps->seconds,
-                        .sharing = steps->n,
+                        .model_ranks = steps->n,
                         .bubble = steps->joint->bubble,
                         .exposed = steps->joint->exposed};
 out:
@@ -173,7 +173,7 @@ sl__prediction sl__predict_or_warn(const sl__job *j, const sl__machine *speeds) 
 const char *sl__prediction_text(const sl__prediction *p, char *text, size_t n) {
   const int used = snprintf(text, n, "%.1f %% in kernels; calibration gave %.0f %% of the kernels' time",
                             100 * p->kernels, 100 * p->measured);
-  if (p->sharing > 1 && used < (int)n)
+  if (p->model_ranks > 1 && used < (int)n)
     snprintf(text + used, n - (size_t)used, "; bubble %.1f %%, exposed messages and sums %.1f %%", 100 * p->bubble,
              100 * p->exposed);
   return text;
@@ -184,7 +184,7 @@ void sl__prediction_add(const sl__prediction *p, json_t *object) {
   json_object_update_new(
       object, json_pack("{s:f, s:f, s:f}", "predicted_step_s", p->seconds, "predicted_kernel_percent", 100 * p->kernels,
                         "calibrated_percent", 100 * p->measured));
-  if (p->sharing > 1)
+  if (p->model_ranks > 1)
     json_object_update_new(object, json_pack("{s:f, s:f}", "predicted_bubble_percent", 100 * p->bubble,
                                              "predicted_exposed_percent", 100 * p->exposed));
 }

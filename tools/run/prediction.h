@@ -13,7 +13,7 @@ typedef struct sl__prediction {
   double seconds;         /* of a step; 0: not predicted */
   double measured;        /* time of the tasks with a measured time over the time of all tasks, 0 to 1 */
   double kernels;         /* part of the step that rank 0's workers spend in kernels, 0 to 1 */
-  int sharing;            /* ranks that share samples */
+  int model_ranks;        /* placement.h */
   double bubble, exposed; /* parts of the step, 0 to 1 (tasks/schedule/mesh.h) */
 } sl__prediction;
 
@@ -28,7 +28,7 @@ sl_status sl__predict_step(const sl__job *job, const sl__machine *speeds, sl__pr
 sl_status sl__choose_pipeline(const sl__job *job, sl_pipeline *pipe);
 /* As sl__predict_step, but a failure becomes a warning and gives no prediction. */
 sl__prediction sl__predict_or_warn(const sl__job *job, const sl__machine *speeds);
-/* "97.8 % in kernels; 100 % of their time as calibrated"; with ranks that share samples also bubble and exposed
+/* "97.8 % in kernels; 100 % of their time as calibrated"; with several model ranks also bubble and exposed
  * exchange. */
 const char *sl__prediction_text(const sl__prediction *prediction, char *text, size_t n);
 /* Adds predicted_step_s and the other figures (docs/reference/formats.md) to an object; nothing if there are none. */

@@ -75,7 +75,7 @@ static int64_t leaves_of_rank(const sl__options *o, const sl__mesh *mesh, int64_
   int64_t micro = o->micro_batches > 0 ? o->micro_batches : mesh->pipe > 1 ? 4 * mesh->pipe : 1;
   while (o->micro_batches <= 0 && micro > 1 && micro * data > batch) micro--;
   int64_t each = micro;
-  while (each < sl__mesh_sharing(mesh)) each += micro;
+  while (each < sl__mesh_model_ranks(mesh)) each += micro;
   return each;
 }
 

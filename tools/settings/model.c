@@ -83,7 +83,7 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
     plan->micro_batches = micro_batches_of_pipe(&mesh, plan->batch, o->leaves);
   const int parts = plan->micro_batches > 0 ? plan->micro_batches : 1;
   int each = parts; /* a leaf or more for every rank, because in an evaluation all ranks divide the samples */
-  while (each < sl__mesh_sharing(&mesh)) each += parts;
+  while (each < sl__mesh_model_ranks(&mesh)) each += parts;
   if (parts > plan->batch)
     return sl_fail(SL_EINVAL, "--micro-batches %d: at most the batch's %lld samples", parts, (long long)plan->batch);
   if (o->leaves <= 0 && (int64_t)mesh.data * each > plan->batch)

@@ -62,18 +62,19 @@ static sl_status read_entry(const char *entry, int length, sl__mesh *mesh) {
 /* Refuses a mesh for another number of ranks. The error gives the mesh's number of ranks, and a mesh or job that would
  * fit. */
 static sl_status refuse_ranks(const sl__options *o, int ranks, const sl__mesh *mesh) {
-  const int64_t sharing = (int64_t)mesh->pipe * mesh->tensor;
+  const int64_t model_ranks = (int64_t)mesh->pipe * mesh->tensor;
   char mend[128];
-  if (sharing > SL_MAX_STAGES)
-    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must be at most %d", (long long)sharing, SL_MAX_STAGES);
-  else if (ranks % sharing == 0)
+  if (model_ranks > SL_MAX_MODEL_RANKS)
+    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must be at most %d", (long long)model_ranks,
+             SL_MAX_MODEL_RANKS);
+  else if (ranks % model_ranks == 0)
     snprintf(mend, sizeof mend, "%d ranks leave data=%lld beside pipe=%d and tensor=%d", ranks,
-             (long long)(ranks / sharing), mesh->pipe, mesh->tensor);
+             (long long)(ranks / model_ranks), mesh->pipe, mesh->tensor);
   else
-    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must divide the %d ranks", (long long)sharing, ranks);
+    snprintf(mend, sizeof mend, "pipe times tensor, %lld, must divide the %d ranks", (long long)model_ranks, ranks);
   return sl_blame(
       sl_fail(SL_EINVAL, "--mesh %s is for %lld ranks (data=%d x pipe=%d x tensor=%d), and this job has %d: %s",
-              o->mesh, (long long)mesh->data * sharing, mesh->data, mesh->pipe, mesh->tensor, ranks, mend),
+              o->mesh, (long long)mesh->data * model_ranks, mesh->data, mesh->pipe, mesh->tensor, ranks, mend),
       "mesh");
 }
 
@@ -95,13 +96,13 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
   if (mesh->data && !mesh->tensor && !mesh->pipe && ranks % mesh->data == 0) mesh->pipe = ranks / mesh->data;
   if (!mesh->tensor) mesh->tensor = 1;
   if (!mesh->pipe) mesh->pipe = 1;
-  const int sharing = mesh->pipe > 1000000 / mesh->tensor ? 1000000 : sl__mesh_sharing(mesh);
-  if (!mesh->data) mesh->data = ranks >= sharing ? ranks / sharing : 1;
-  if ((int64_t)mesh->data * sharing != ranks) return refuse_ranks(o, ranks, mesh);
-  if (sharing > SL_MAX_STAGES)
-    return sl_blame(
-        sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor, SL_MAX_STAGES),
-        "mesh");
+  const int model_ranks = mesh->pipe > 1000000 / mesh->tensor ? 1000000 : sl__mesh_model_ranks(mesh);
+  if (!mesh->data) mesh->data = ranks >= model_ranks ? ranks / model_ranks : 1;
+  if ((int64_t)mesh->data * model_ranks != ranks) return refuse_ranks(o, ranks, mesh);
+  if (model_ranks > SL_MAX_MODEL_RANKS)
+    return sl_blame(sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor,
+                            SL_MAX_MODEL_RANKS),
+                    "mesh");
   if (cuts_by_hand(o) && mesh->pipe == 1)
     return sl_fail(SL_EINVAL, "--stages %.80s: this job has no pipeline: add --mesh pipe=N, or --stages auto",
                    o->stages);

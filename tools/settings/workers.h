@@ -22,7 +22,7 @@ typedef struct sl__mesh {
   int pipe;   /* stages of a pipeline: ranks that divide the layers */
   int tensor; /* consecutive ranks that divide a layer's products: rank r is r % tensor of stage r / tensor % pipe */
 } sl__mesh;
-static inline int sl__mesh_sharing(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* sharing samples */
+static inline int sl__mesh_model_ranks(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* placement.h */
 
 /* Reads the sizes that --mesh names; 0: not named. */
 sl_status sl__mesh_named(const sl__options *options, sl__mesh *mesh);

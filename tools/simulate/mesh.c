@@ -91,7 +91,7 @@ static sl_status check_gpus(const run *r, double room) {
       return sl_blame(sl_fail(SL_EINVAL,
                               "%s: a task needs %.3f GB of a GPU's memory at once, and there are %.3f: more shards "
                               "make tasks smaller",
-                              sl_stage_text(i, r->mesh->tensor, text), 1e-9 * r->steps->rank[i].gpu, 1e-9 * room),
+                              sl_model_rank_text(i, r->mesh->tensor, text), 1e-9 * r->steps->rank[i].gpu, 1e-9 * room),
                       "shards");
     }
   return SL_OK;
@@ -144,7 +144,7 @@ static void print_ranks(const run *r) {
   for (int i = 0; i < j->ranks; i++) {
     const sl__mesh_step *s = &r->steps->rank[i];
     char text[SL_PLACEMENT_TEXT];
-    printf("%-20s %8d %10.2f %7.1f%% %7.1f%% %7.1f%% %11.1f\n", sl_stage_text(i, r->mesh->tensor, text),
+    printf("%-20s %8d %10.2f %7.1f%% %7.1f%% %7.1f%% %11.1f\n", sl_model_rank_text(i, r->mesh->tensor, text),
            s->step->n_nodes, 1e-9 * s->flops, 100 * j->rank[i].busy / j->makespan,
            100 * j->rank[i].exposed / j->makespan, 100 * j->rank[i].bubble / j->makespan, 1e-6 * (rank_bytes(r, s)));
   }

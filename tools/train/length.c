@@ -43,7 +43,7 @@ sl_status sl__trainer_complete_options(sl__trainer *r) {
   sl__option_default_integer(&o->batch, p->batch);
   sl__option_default_integer(&o->leaves, p->leaves);
   /* A pipeline's own choice is not kept: after --resume on another mesh it would not fit. */
-  if (sl__mesh_sharing(&r->job.ranks.mesh) <= 1) sl__option_default_integer(&o->micro_batches, p->micro_batches);
+  if (sl__mesh_model_ranks(&r->job.ranks.mesh) <= 1) sl__option_default_integer(&o->micro_batches, p->micro_batches);
   sl__option_default_integer(&o->shards, p->shards);
   sl__option_default_integer(&o->row_blocks, p->row_blocks);
   sl__training_default(o, &r->job.facts.training);

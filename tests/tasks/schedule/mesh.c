@@ -475,11 +475,12 @@ static void spread_graphs_are_scheduled(void **state) {
         const int first[] = {0, plan.leaves};
         const sl_machine machine = sl_machine_default(2, 1, 0);
         assert_ok(sl_plan_complete(&plan));
-        assert_ok(sl_placements_create(g, &(sl_placing){.ranks = 1, .stages = stages, .keep = &loss, .n_keep = 1}, &p));
+        assert_ok(
+            sl_placements_create(g, &(sl_placing){.ranks = 1, .model_ranks = stages, .keep = &loss, .n_keep = 1}, &p));
         for (int s = 0; s < stages; s++) {
           real_rank *r = &real[s];
           const sl_division d = {
-              .ranks = 1, .first = first, .stage = s, .stages = stages, .pipe.order = (sl_pipe_order)order};
+              .ranks = 1, .first = first, .model_rank = s, .model_ranks = stages, .pipe.order = (sl_pipe_order)order};
           assert_ok(sl_spread(g, &plan, &d, p, &r->g));
           assert_ok(sl_schedule_create(r->g, NULL, &plan.tiles, &machine, &r->s));
           assert_ok(sl_memory_plan(r->g, r->s, NULL, 0.02, &r->m));

@@ -101,7 +101,7 @@ static void stages_have_owners_of_their_own(void **state) {
   (void)state;
   network n = network_of(1);
   sl__owners *o;
-  sl_stage_set *keeps = calloc((size_t)n.g->n_values, sizeof *keeps);
+  sl_rank_set *keeps = calloc((size_t)n.g->n_values, sizeof *keeps);
   for (int i = 0; i < LAYERS; i++) keeps[n.parameter[i]] = i < 2 ? 1 : 2;
   assert_ok(sl__owners_find(n.g, 2, keeps, &o));
   /* a stage's largest run goes to rank 0, whatever that rank has in the other stage */

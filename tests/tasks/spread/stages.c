@@ -77,20 +77,20 @@ static network network_of(void) {
   return n;
 }
 
-static int is_one(sl_stage_set set) { return set && !(set & (set - 1)); }
+static int is_one(sl_rank_set set) { return set && !(set & (set - 1)); }
 
 static void layers_are_cut(void **state) {
   (void)state;
   network n = network_of();
   const sl_graph *g = n.g;
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
   for (int stages = 2; stages <= LAYERS; stages++) {
-    const sl_stage_set all = sl_stage_set_of(stages);
-    sl_stage_set used = 0, last = 1;
-    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
+    const sl_rank_set all = sl_rank_set_of(stages);
+    sl_rank_set used = 0, last = 1;
+    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, deferrable));
     for (int i = 0; i < g->n_nodes; i++) {
       const sl_node *node = g->node[i];
       assert_true(computes[i] && !(computes[i] & ~all));
@@ -101,8 +101,8 @@ static void layers_are_cut(void **state) {
       }
       if (node->op == &factor) assert_true(computes[i] == all);
       if (node->op == &update) assert_true(computes[i] == keeps[node->in[0]]);
-      if (strcmp(node->op->name, "toy_dw") == 0) assert_int_equal(waits[i], 1);
-      if (strcmp(node->op->name, "toy_dx") == 0 || node->phase != SL_PHASE_BACKWARD) assert_int_equal(waits[i], 0);
+      if (strcmp(node->op->name, "toy_dw") == 0) assert_int_equal(deferrable[i], 1);
+      if (strcmp(node->op->name, "toy_dx") == 0 || node->phase != SL_PHASE_BACKWARD) assert_int_equal(deferrable[i], 0);
     }
     assert_true(used == all);
     for (int i = 0; i < LAYERS; i++) {
@@ -111,9 +111,9 @@ static void layers_are_cut(void **state) {
       if (i > 0) assert_true(keeps[n.parameter[i]] >= keeps[n.parameter[i - 1]]);
     }
   }
-  assert_int_equal(sl__stages_find(g, 31, 1, &(sl_pipeline){0}, computes, keeps, run, waits), SL_EINVAL);
+  assert_int_equal(sl__stages_find(g, 31, 1, &(sl_pipeline){0}, computes, keeps, run, deferrable), SL_EINVAL);
   assert_non_null(strstr(sl_error(), "31 stages"));
-  free(computes), free(keeps), free(run), free(waits);
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(n.g);
 }
 
@@ -140,16 +140,16 @@ static void equal_layers_are_cut_equally(void **state) {
   (void)state;
   sl_value w[EQUAL];
   sl_graph *g = equal_layers(w);
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
   for (int stages = 2; stages <= EQUAL; stages++) {
     if (EQUAL % stages) continue;
-    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
-    for (int i = 0; i < EQUAL; i++) assert_true(keeps[w[i]] == (sl_stage_set)1 << i * stages / EQUAL);
+    assert_ok(sl__stages_find(g, stages, 1, &(sl_pipeline){0}, computes, keeps, run, deferrable));
+    for (int i = 0; i < EQUAL; i++) assert_true(keeps[w[i]] == (sl_rank_set)1 << i * stages / EQUAL);
   }
-  free(computes), free(keeps), free(run), free(waits);
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(g);
 }
 
@@ -186,25 +186,25 @@ static void cuts_by_hand(void **state) {
   };
   sl_value w[EQUAL];
   sl_graph *g = equal_layers(w);
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
   for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
     const sl_pipeline pipe = {.chunks = right[k].chunks, .cuts = right[k].cuts};
-    assert_ok(sl__stages_find(g, right[k].stages, 1, &pipe, computes, keeps, run, waits));
+    assert_ok(sl__stages_find(g, right[k].stages, 1, &pipe, computes, keeps, run, deferrable));
     for (int i = 0; i < EQUAL; i++) {
       int mine = 0;
       while (mine + 1 < right[k].stages * right[k].chunks && i >= right[k].first[mine + 1]) mine++;
-      if (keeps[w[i]] != (sl_stage_set)1 << mine % right[k].stages)
+      if (keeps[w[i]] != (sl_rank_set)1 << mine % right[k].stages)
         fail_msg("cuts %s: layer %d is not on stage %d", right[k].cuts, i, mine % right[k].stages);
     }
   }
   for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
-    assert_fails(
-        SL_EINVAL, wrong[k].why,
-        sl__stages_find(g, wrong[k].stages, 1, &(sl_pipeline){.cuts = wrong[k].cuts}, computes, keeps, run, waits));
-  free(computes), free(keeps), free(run), free(waits);
+    assert_fails(SL_EINVAL, wrong[k].why,
+                 sl__stages_find(g, wrong[k].stages, 1, &(sl_pipeline){.cuts = wrong[k].cuts}, computes, keeps, run,
+                                 deferrable));
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(g);
 }
 
@@ -214,23 +214,23 @@ static void a_hundred_and_twenty_eight_stages(void **state) {
   sl_graph *g = toy_graph(BATCH);
   sl_value x = toy_input(g, 8);
   char name[32];
-  for (int i = 0; i < SL_MAX_STAGES; i++) {
+  for (int i = 0; i < SL_MAX_MODEL_RANKS; i++) {
     snprintf(name, sizeof name, "fc%d", i);
     x = toy_layer(g, name, x, 8);
   }
   assert_ok(sl_graph_status(g));
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps), all = 0;
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps), all = 0;
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
-  assert_ok(sl__stages_find(g, SL_MAX_STAGES, 1, &(sl_pipeline){0}, computes, keeps, run, waits));
-  for (int i = 0; i < SL_MAX_STAGES; i++) {
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
+  assert_ok(sl__stages_find(g, SL_MAX_MODEL_RANKS, 1, &(sl_pipeline){0}, computes, keeps, run, deferrable));
+  for (int i = 0; i < SL_MAX_MODEL_RANKS; i++) {
     snprintf(name, sizeof name, "fc%d.weight", i);
-    assert_true(keeps[sl_graph_find(g, name)] == (sl_stage_set)1 << i);
+    assert_true(keeps[sl_graph_find(g, name)] == (sl_rank_set)1 << i);
     all |= keeps[sl_graph_find(g, name)];
   }
-  assert_true(all == sl_stage_set_of(SL_MAX_STAGES) && !(all + 1));
-  free(computes), free(keeps), free(run), free(waits);
+  assert_true(all == sl_rank_set_of(SL_MAX_MODEL_RANKS) && !(all + 1));
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(g);
 }
 
@@ -253,23 +253,23 @@ static void folds_are_divided(void **state) {
     if (g->value[v]->role == SL_ROLE_PARAMETER) parameter[n++] = v;
   assert_int_equal(n, 16);
   assert_ok(sl_gradient(g, loss, parameter, n, gradient));
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
-  assert_ok(sl__stages_find(g, 4, 2, &(sl_pipeline){0}, computes, keeps, run, waits));
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
+  assert_ok(sl__stages_find(g, 4, 2, &(sl_pipeline){0}, computes, keeps, run, deferrable));
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     if (node->n_in == 0 || node->op == &toy_total) continue;
-    const sl_stage_set stage = strcmp(node->name, "fc2") < 0 ? 0 : 2; /* its first rank */
-    const sl_stage_set first = node->fold.from<2, second = node->fold.to> 2;
+    const sl_rank_set stage = strcmp(node->name, "fc2") < 0 ? 0 : 2; /* its first rank */
+    const sl_rank_set first = node->fold.from<2, second = node->fold.to> 2;
     assert_int_equal(computes[i], (first | second << 1) << stage);
   }
   for (int k = 0; k < n; k++) {
     const char *p = g->value[parameter[k]]->name;
     assert_int_equal(keeps[parameter[k]], 1u << ((strncmp(p, "fc2", 3) < 0 ? 0 : 2) + (strchr(p, '@')[1] >= '2')));
   }
-  free(computes), free(keeps), free(run), free(waits);
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(g);
 }
 
@@ -386,8 +386,8 @@ static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *
   const sl_division mine = {.rank = d,
                             .ranks = each,
                             .first = first,
-                            .stage = s,
-                            .stages = stages,
+                            .model_rank = s,
+                            .model_ranks = stages,
                             .tensor = p->tensor,
                             .pipe = {.order = order, .chunks = chunks}};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
@@ -413,11 +413,11 @@ static void release(rank *r, int stages) {
   sl_memory_destroy(r->m), sl_schedule_destroy(r->s), sl_graph_destroy(r->g);
 }
 
-/* Ranks and passes. stages: of the pipeline times tensor, the ranks of each that divide the folds; zero: stage of ZeRO
- * among the `each` ranks of one of these; chunks: chunks of layers on each stage. */
+/* Ranks and passes. model_ranks: stages times tensor; each: ranks that divide the samples; zero: ZeRO stage; chunks: of
+ * layers on each stage. */
 typedef struct mesh {
   sl_pipe_order order;
-  int stages, tensor, each, parts, zero, chunks, message_parts;
+  int model_ranks, tensor, each, parts, zero, chunks, message_parts;
   const char *cuts;
 } mesh;
 
@@ -430,7 +430,7 @@ static int try_one(const network *n, const mesh *m) {
                   .message_parts = m->message_parts,
                   .seed = 1};
   const sl_placing how = {.ranks = m->each,
-                          .stages = m->stages,
+                          .model_ranks = m->model_ranks,
                           .tensor = m->tensor,
                           .pipe = {.chunks = m->chunks, .cuts = m->cuts},
                           .keep = &n->loss,
@@ -443,18 +443,18 @@ static int try_one(const network *n, const mesh *m) {
   const sl_status status = sl_placements_create(n->g, &how, &p);
   if (status == SL_EINVAL) return 0;
   assert_ok(status);
-  for (int r = 0; r < m->stages * m->each; r++)
-    all[r] = rank_of(n, &plan, p, m->order, m->stages, r % m->stages, m->each, r / m->stages, m->chunks);
-  const int left = carry_out(all, m->stages, m->each);
+  for (int r = 0; r < m->model_ranks * m->each; r++)
+    all[r] = rank_of(n, &plan, p, m->order, m->model_ranks, r % m->model_ranks, m->each, r / m->model_ranks, m->chunks);
+  const int left = carry_out(all, m->model_ranks, m->each);
   if (left)
     fail_msg(
         "%d x %d ranks, %d in a stage, %d micro-batches, order %d, zero %d, %d chunks, messages in %d, cuts %s: %d "
         "tasks wait for ever",
-        m->each, m->stages, m->tensor, m->parts, m->order, m->zero, m->chunks, m->message_parts,
+        m->each, m->model_ranks, m->tensor, m->parts, m->order, m->zero, m->chunks, m->message_parts,
         m->cuts ? m->cuts : "auto", left);
-  for (int r = 0; r < m->stages * m->each; r++) {
+  for (int r = 0; r < m->model_ranks * m->each; r++) {
     assert_true(sl_spread_whole(all[r].g, n->loss) != SL_NONE); /* every stage has the loss in the end */
-    release(&all[r], m->stages);
+    release(&all[r], m->model_ranks);
   }
   sl_placements_destroy(p);
   return 1;
@@ -481,7 +481,8 @@ static void owners_are_found_in_each_stage(void **state) {
   network n = network_of();
   const int stages = 3, each = 2;
   sl_placements *p;
-  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = each, .stages = stages, .zero = SL_ZERO_PARAMETERS}, &p));
+  assert_ok(
+      sl_placements_create(n.g, &(sl_placing){.ranks = each, .model_ranks = stages, .zero = SL_ZERO_PARAMETERS}, &p));
   for (int i = 0; i < LAYERS; i++) {
     assert_int_equal(p->value[n.parameter[i]].kind, SL_PLACE_OWNED);
     assert_int_equal(p->value[n.state[i]].rank, p->value[n.parameter[i]].rank);
@@ -490,7 +491,7 @@ static void owners_are_found_in_each_stage(void **state) {
   for (int i = 0; i < p->n_transfers; i++) { /* fetched where it is read, and there from the owner */
     const sl_transfer *t = &p->transfer[i];
     if (t->kind != SL_TRANSFER_COPY || !t->fetched) continue;
-    assert_true(t->stages == p->computes[t->since]);
+    assert_true(t->members == p->computes[t->since]);
     assert_true(sl_placement_equal(t->have, p->value[t->value]));
   }
   sl_placements_destroy(p);
@@ -512,7 +513,7 @@ static void an_owner_sends_to_its_counterpart(void **state) {
   g->phase = SL_PHASE_UPDATE;
   for (int i = 0; i < n; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){parameter[i], gradient[i]}, 2);
   sl_placements *p;
-  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = 2, .stages = 2, .zero = SL_ZERO_PARAMETERS}, &p));
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = 2, .model_ranks = 2, .zero = SL_ZERO_PARAMETERS}, &p));
   for (int i = 0; i < p->n_transfers; i++) {
     const sl_transfer *t = &p->transfer[i];
     if (t->kind != SL_TRANSFER_SEND || g->value[t->value]->role != SL_ROLE_PARAMETER) continue;
@@ -558,21 +559,21 @@ static void layers_are_whole(void **state) {
   const sl_value second = sl_graph_add1(g, &toy_square, "a", NULL, &first, 1);
   toy_loss(g, toy_layer(g, "c", toy_layer(g, "b", second, 8), 8));
   assert_ok(sl_graph_status(g));
-  sl_stage_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
-               *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  sl_rank_set *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+              *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   int *run = calloc((size_t)g->n_nodes, sizeof *run);
-  char *waits = calloc((size_t)g->n_nodes, 1);
+  char *deferrable = calloc((size_t)g->n_nodes, 1);
   static const char *const shares[] = {"1,1", "1,1000", "1000,1"};
   for (int i = 0; i < 3; i++) {
-    assert_ok(sl__stages_find(g, 2, 1, &(sl_pipeline){.cuts = shares[i]}, computes, keeps, run, waits));
-    sl_stage_set of_a = 0;
+    assert_ok(sl__stages_find(g, 2, 1, &(sl_pipeline){.cuts = shares[i]}, computes, keeps, run, deferrable));
+    sl_rank_set of_a = 0;
     for (int k = 0; k < g->n_nodes; k++)
       if (strcmp(g->node[k]->name, "a") == 0) of_a |= computes[k];
     assert_true(is_one(of_a));
   }
-  assert_int_equal(sl__stages_find(g, 5, 1, &(sl_pipeline){0}, computes, keeps, run, waits), SL_EINVAL);
+  assert_int_equal(sl__stages_find(g, 5, 1, &(sl_pipeline){0}, computes, keeps, run, deferrable), SL_EINVAL);
   assert_non_null(strstr(sl_error(), "cannot be cut into 5"));
-  free(computes), free(keeps), free(run), free(waits);
+  free(computes), free(keeps), free(run), free(deferrable);
   sl_graph_destroy(g);
 }
 
@@ -721,14 +722,14 @@ static void no_random_graph_waits_for_ever(void **state) {
       char cuts[64] = "";
       mesh m = {.order = (sl_pipe_order)pick(SL_PIPE_ORDERS),
                 .tensor = tensor,
-                .stages = (1 + pick(MOST_STAGES / tensor)) * tensor,
+                .model_ranks = (1 + pick(MOST_STAGES / tensor)) * tensor,
                 .each = 1 + pick(MOST_EACH),
                 .chunks = 1 + pick(2),
                 .message_parts = 1 + pick(3),
                 .zero = pick(4)};
-      const int pipe = m.stages / tensor;
+      const int pipe = m.model_ranks / tensor;
       m.parts = parts_of[pick(6)];
-      if (m.stages == 1 || MOST_PARTS / m.each < m.parts) continue;
+      if (m.model_ranks == 1 || MOST_PARTS / m.each < m.parts) continue;
       if (pipe == 1 || (m.order != SL_PIPE_GPIPE && m.parts % pipe)) m.chunks = 1;
       for (int run = 0; run < pipe * m.chunks; run++)
         snprintf(cuts + strlen(cuts), sizeof cuts - strlen(cuts), "%s%d", run ? "," : "", 1 + pick(4));
@@ -748,7 +749,7 @@ static void one_forward_one_backward_takes_less_memory(void **state) {
   sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = MOST_PARTS, .micro_batches = MOST_PARTS, .seed = 1};
   sl_placements *p;
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .stages = 2}, &p));
+  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .model_ranks = 2}, &p));
   for (int order = 0; order < SL_PIPE_ORDERS; order++) {
     rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0, 1, 0, 1);
     bytes[order] = r.m->temporaries;

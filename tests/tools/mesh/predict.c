@@ -48,7 +48,7 @@ static sl__mesh_steps *predict_or_choose(sl_network *network, sl__mesh mesh, int
   sl_plan plan = {.batch = 16, .leaves = 8, .micro_batches = 4, .seed = 1};
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_network_training(model, &data, &training, plan.batch, network));
-  const int ranks = mesh.data * sl__mesh_sharing(&mesh);
+  const int ranks = mesh.data * sl__mesh_model_ranks(&mesh);
   const sl__mesh_job job = {.logical = network->graph,
                             .plan = &plan,
                             .mesh = mesh,

@@ -44,7 +44,7 @@ static double seconds_at(const opened *p, double gflops) {
   const sl__machine speeds = {.gflops = gflops, .gigabytes = 1e9};
   sl__prediction found;
   assert_ok(sl__predict_step(&p->j, &speeds, &found));
-  assert_int_equal(found.sharing, 1);
+  assert_int_equal(found.model_ranks, 1);
   return found.seconds;
 }
 
@@ -149,11 +149,11 @@ static void is_absent_where_it_would_be_wrong(void **state) {
 
 static void is_told(void **state) {
   (void)state;
-  const sl__prediction none = {0}, alone = {.seconds = 0.25, .measured = 0.5, .kernels = 0.975, .sharing = 1},
+  const sl__prediction none = {0}, alone = {.seconds = 0.25, .measured = 0.5, .kernels = 0.975, .model_ranks = 1},
                        shared = {.seconds = 1,
                                  .measured = 1,
                                  .kernels = 0.75,
-                                 .sharing = 2,
+                                 .model_ranks = 2,
                                  .bubble = 0.125,
                                  .exposed = 0.25};
   char text[SL__PREDICTION_TEXT];
