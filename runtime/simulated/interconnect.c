@@ -1,6 +1,6 @@
-/* Times of exchanges, by the algorithm of runtime/exchange/tree.c: the ranks of a node add up through its memory; one
- * rank of each node exchanges with one rank of each other node, by reduce-scatter and allgather, each message directly.
- * A long copy from one rank, or a long sum to one rank, is relayed (move.h). */
+/* Times and processor times of exchanges, by the algorithm of runtime/exchange/tree.c: the ranks of a node add up
+ * through its memory; one rank of each node exchanges with one rank of each other node, by reduce-scatter and
+ * allgather, each message directly. A long copy from one rank, or a long sum to one rank, is relayed (move.h). */
 #include <math.h>
 
 #include "runtime/simulated/simulation.h"
@@ -55,4 +55,14 @@ double sl_interconnect_seconds(const sl_interconnect *j, const sl_exchange_move 
       break;
   }
   return seconds;
+}
+
+double sl_interconnect_work(const sl_interconnect *j, const sl_exchange_move *move, double bytes) {
+  const int nodes = j->nodes, local = j->ranks / nodes;
+  const double others = (double)(nodes - 1) / nodes;
+  const int sums = move->kind == SL_EXCHANGE_SUM;
+  if (move->kind == SL_EXCHANGE_SEND || move->kind == SL_EXCHANGE_RECEIVE)
+    return bytes * (nodes > 1 ? j->network_work : j->work);
+  const double sent = bytes * others * (sums && move->rank == SL_EXCHANGE_ALL ? 2 : 1);
+  return (local > 1 ? bytes * j->work * (sums ? 2.0 * (local - 1) / local : 1) : 0) + sent * j->network_work / local;
 }

@@ -15,6 +15,9 @@ typedef struct sl_interconnect {
   double congestion;       /* factor of the time that bytes take when all nodes send to all others; 1: none */
   double adapters; /* bytes/s of all adapters of a node together, each way: a node's exchanges at the same time share
                       them, and each exchange gets at most `network`. 0: as network */
+  /* Processor seconds that exchanges take from a rank's tasks (tasks/schedule/contention.h); 0: none, or unknown. */
+  double work;         /* inside a node, for each byte that two ranks sum */
+  double network_work; /* between nodes, for each byte that a node sends */
 } sl_interconnect;
 
 typedef struct sl_simulation {
@@ -32,5 +35,7 @@ const sl_simulation *sl_simulation_current(void);
 
 /* Predicted seconds of the exchange of a bucket that has `bytes` bytes on each rank. */
 double sl_interconnect_seconds(const sl_interconnect *joined, const sl_exchange_move *move, double bytes);
+/* Processor seconds of that exchange on each rank, if all ranks of a node have equal parts of its messages. */
+double sl_interconnect_work(const sl_interconnect *joined, const sl_exchange_move *move, double bytes);
 
 #endif

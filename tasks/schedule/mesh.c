@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/schedule/contention.h"
+
 enum { NONE = -1 };
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -64,7 +66,7 @@ static event take_event(events *e) {
 typedef struct message {
   int from, to;    /* ranks */
   int sent, taken; /* nodes of these */
-  double seconds;
+  double seconds, work;
   int waits;   /* how many of its two nodes, `sent` and `taken`, are not ready */
   long waited; /* number in the order in which messages become ready */
 } message;
@@ -102,6 +104,7 @@ typedef struct member {
   queue *queue;        /* [queues] the CPU workers, then each GPU */
   char *busy;          /* [workers] */
   int queues, changed; /* changed: tasks or workers have become free */
+  sl_contention load;
   lane sums;
   port sends, receives;
   double *link;  /* [2 * gpus] when the link from each GPU, and the link to it, are free */
@@ -185,8 +188,10 @@ static sl_status open_member(joint *j, int r) {
   m->message = malloc(n * sizeof *m->message);
   m->sums.at = malloc(n * sizeof *m->sums.at);
   j->result->rank[r].start = calloc(n, sizeof *j->result->rank[r].start);
+  j->result->rank[r].later = calloc(n, sizeof *j->result->rank[r].later);
   j->result->rank[r].worker = malloc(n * sizeof *j->result->rank[r].worker);
-  if (!m->waits || !m->message || !m->sums.at || !j->result->rank[r].start || !j->result->rank[r].worker)
+  if (!m->waits || !m->message || !m->sums.at || !j->result->rank[r].start || !j->result->rank[r].later ||
+      !j->result->rank[r].worker)
     return sl_no_memory("to schedule %d tasks", s->n);
   for (int i = 0; i < s->n; i++) {
     j->result->rank[r].worker[i] = NONE;
@@ -244,8 +249,8 @@ static sl_status pair_up(joint *j, int a, int b) {
                      "receives, so their orders differ",
                      i + 1, a, b, sent->name, taken->name);
     l->at[i++] = j->rank[a].message[x->node] = j->rank[b].message[node] = j->messages;
-    j->message[j->messages++] =
-        (message){.from = a, .to = b, .sent = x->node, .taken = node, .seconds = x->seconds, .waits = 2};
+    j->message[j->messages++] = (message){
+        .from = a, .to = b, .sent = x->node, .taken = node, .seconds = x->seconds, .work = x->work, .waits = 2};
   }
   return SL_OK;
 }
@@ -261,7 +266,7 @@ static sl_status check_list(const joint *j, int r) {
     const int there = x->node >= 0 && x->node < nodes && given->step->node[x->node]->bucket && !listed[x->node];
     const int message = there && given->step->node[x->node]->message != SL_MESSAGE_NONE;
     if (!there || (message ? x->peer < 0 || x->peer >= j->n || x->peer == r : x->peer != NONE) || !(x->seconds >= 0) ||
-        isinf(x->seconds))
+        isinf(x->seconds) || !(x->work >= 0) || isinf(x->work))
       status = sl_fail(SL_EINVAL, "exchange %d of rank %d of the mesh: node %d, rank %d, %g s do not fit its graph", k,
                        r, x->node, x->peer, x->seconds);
     else
@@ -305,6 +310,14 @@ static sl_status open_lanes(joint *j) {
 
 static void start(joint *j, int rank, int node) { j->result->rank[rank].start[node] = j->now; }
 
+/* Brings the debt of a rank's tasks up to now. Call before a CPU worker becomes idle or busy. */
+static sl_contention *load_of(joint *j, int r) {
+  member *m = &j->rank[r];
+  const int cpus = m->given->schedule->cpus > 0 || m->given->schedule->gpus == 0;
+  sl_contention_update(&m->load, j->now, cpus && m->queue[0].idle == 0);
+  return &m->load;
+}
+
 /* The next message of a lane, if it can begin; NULL. */
 static message *startable(const joint *j, const lane *l) {
   if (l->busy || l->next == l->n) return NULL;
@@ -318,6 +331,8 @@ static sl_status move_on(joint *j, lane *l) {
   if (!m) return SL_OK;
   l->busy = j->rank[m->from].sends.busy = j->rank[m->to].receives.busy = 1;
   start(j, m->from, m->sent), start(j, m->to, m->taken);
+  sl_contention_begin(load_of(j, m->from), m->work, m->seconds);
+  sl_contention_begin(load_of(j, m->to), m->work, m->seconds);
   return add_event(&j->events, j->now + m->seconds, MESSAGE_ENDS, m->from, l->at[l->next]);
 }
 
@@ -340,6 +355,7 @@ static sl_status sum_on(joint *j, int r) {
   if (m->waits[x->node] > 0) return SL_OK;
   l->busy = 1;
   start(j, r, x->node);
+  sl_contention_begin(load_of(j, r), x->work, x->seconds);
   return add_event(&j->events, j->now + x->seconds, SUM_ENDS, r, x->node);
 }
 
@@ -372,21 +388,42 @@ static sl_status end(joint *j, int r, int node) {
   return SL_OK;
 }
 
+/* Whether a task that would end now has to pay for exchanges first. A task pays once. */
+static int owes(joint *j, int r, int node) {
+  if (memory_of(j->rank[r].given, node) > 0 || j->result->rank[r].later[node] > 0) return 0;
+  return load_of(j, r)->debt > 0;
+}
+
+static sl_status end_later(joint *j, int r, int node) {
+  sl_mesh_share *share = &j->result->rank[r];
+  const sl_schedule *s = j->rank[r].given->schedule;
+  const int workers = s->cpus + s->gpus > 0 ? s->cpus + s->gpus : 1;
+  const double seconds = share->later[node] = sl_contention_pay(&j->rank[r].load);
+  share->busy += seconds / workers, share->taken += seconds / workers;
+  return add_event(&j->events, j->now + seconds, TASK_ENDS, r, node);
+}
+
 static sl_status handle(joint *j, const event *e) {
   member *m = &j->rank[e->rank];
   switch (e->kind) {
     case TASK_ENDS:
+      if (owes(j, e->rank, e->at)) return end_later(j, e->rank, e->at);
+      load_of(j, e->rank);
       m->queue[memory_of(m->given, e->at)].idle++;
       m->busy[j->result->rank[e->rank].worker[e->at]] = 0;
       m->changed = 1;
       return end(j, e->rank, e->at);
     case SUM_ENDS:
+      sl_contention_end(load_of(j, e->rank), m->given->exchange[m->sums.at[m->sums.next]].work,
+                        m->given->exchange[m->sums.at[m->sums.next]].seconds);
       m->sums.busy = 0, m->sums.next++;
       SL_TRY(end(j, e->rank, e->at));
       return sum_on(j, e->rank);
     case MESSAGE_ENDS: {
       const message one = j->message[e->at];
       lane *l = &j->lane[one.from * j->n + one.to];
+      sl_contention_end(load_of(j, one.from), one.work, one.seconds);
+      sl_contention_end(load_of(j, one.to), one.work, one.seconds);
       l->busy = j->rank[one.from].sends.busy = j->rank[one.to].receives.busy = 0, l->next++;
       SL_TRY(serve(j, &j->rank[one.from].sends)); /* waiting messages come before those that become ready now */
       SL_TRY(serve(j, &j->rank[one.to].receives));
@@ -407,6 +444,7 @@ static sl_status run_tasks(joint *j, int r) {
       const int node = sl__heap_pop(&m->queue[q].ready);
       int worker = m->queue[q].first;
       while (m->busy[worker]) worker++;
+      load_of(j, r);
       m->queue[q].idle--;
       m->busy[worker] = 1;
       j->result->rank[r].worker[node] = worker;
@@ -488,7 +526,7 @@ static sl_status divide_idle(joint *j, int r) {
   if (!all) return sl_no_memory("for %d tasks", given->schedule->n);
   for (int i = 0; i < given->schedule->n; i++)
     if (!given->step->node[i]->bucket)
-      all[n++] = (span){share->start[i], share->start[i] + given->schedule->seconds[i]};
+      all[n++] = (span){share->start[i], share->start[i] + given->schedule->seconds[i] + share->later[i]};
   const double working = covered(all, n);
   for (int k = 0; k < given->exchanges; k++) {
     const sl_mesh_exchange *x = &given->exchange[k];
@@ -554,6 +592,6 @@ out:
 
 void sl_mesh_schedule_destroy(sl_mesh_schedule *m) {
   if (!m) return;
-  for (int r = 0; m->rank && r < m->ranks; r++) free(m->rank[r].start), free(m->rank[r].worker);
+  for (int r = 0; m->rank && r < m->ranks; r++) free(m->rank[r].start), free(m->rank[r].later), free(m->rank[r].worker);
   free(m->rank), free(m);
 }

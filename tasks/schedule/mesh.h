@@ -9,6 +9,8 @@
  * over the other dimension of the mesh (data) run one after another on a lane of each rank. Only the ranks of one data
  * replica are scheduled; they stand for the ranks of all replicas.
  *
+ * An exchange takes its processor time from the tasks of its rank's CPU workers (contention.h).
+ *
  * With GPUs each task runs on the worker that its rank's own schedule has chosen. A value in another memory arrives
  * after the latency of a copy and the time for its bytes. Copies from a GPU run one after another, and so do copies to
  * it. */
@@ -27,6 +29,7 @@ typedef struct sl_mesh_exchange {
   int node;       /* of the step graph */
   int peer;       /* a message: the rank of the mesh at its other end; -1: no message */
   double seconds; /* duration; of a message the receiver's entry is ignored */
+  double work;    /* processor seconds of the rank's exchange thread (contention.h) */
 } sl_mesh_exchange;
 
 /* What one rank computes; all is borrowed. */
@@ -40,10 +43,12 @@ typedef struct sl_mesh_rank {
 
 /* How a rank spends the step, in seconds. exposed and bubble divide the time in which it runs no task. */
 typedef struct sl_mesh_share {
-  double busy;    /* in tasks, mean over its workers */
+  double busy;    /* in tasks, mean over its workers; `taken` counts */
+  double taken;   /* of busy: what exchanges took from tasks */
   double exposed; /* no task runs, and a message to the rank or a sum is under way */
   double bubble;  /* no task runs, and no such exchange is under way: other ranks compute */
   double *start;  /* [nodes] start of each task and exchange */
+  double *later;  /* [nodes] seconds by which a task ends later because of exchanges */
   int *worker;    /* [nodes] CPU workers first, then GPUs; -1: an exchange */
 } sl_mesh_share;
 

@@ -6,6 +6,7 @@
 #include "runtime/machine/store.h"
 #include "runtime/simulated/simulation.h"
 #include "tasks/starpu/exchange.h"
+#include "tasks/starpu/simulated.h"
 
 typedef struct bucket {
   sl__exchanges *of;
@@ -14,6 +15,7 @@ typedef struct bucket {
   int n;
   atomic_int left; /* values not yet acquired */
   double seconds;  /* of the exchange */
+  double work;     /* processor seconds that it takes from tasks */
   double bytes;    /* that this rank sends to other nodes */
   int posted;      /* in this step */
   int64_t at;      /* when it was posted */
@@ -64,7 +66,9 @@ static void *carry_out(void *arg) {
     x->next = (x->next + 1) % x->n;
     starpu_pthread_mutex_unlock(&x->mutex);
     const int64_t start = sl_now();
+    sl__simulated_exchange_begins(b->work, b->seconds);
     if (b->seconds > 0) starpu_sleep((float)b->seconds);
+    sl__simulated_exchange_ends(b->work, b->seconds);
     finish(b, start);
     starpu_pthread_mutex_lock(&x->mutex);
   }
@@ -130,6 +134,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   double bytes = 0;
   for (int i = 0; data && i < attr->values; i++) bytes += (double)sl_value_bytes(graph->value[node->in[i]]);
   if (data) b->seconds = sl_interconnect_seconds(&x->joined, &attr->move, bytes);
+  if (data) b->work = sl_interconnect_work(&x->joined, &attr->move, bytes);
   if (data && x->joined.nodes > 1) b->bytes = 2 * bytes * (x->joined.nodes - 1) / x->joined.nodes;
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) return sl_no_memory("for the exchange of layer '%s'", node->name);

@@ -2,6 +2,8 @@
 #include "tasks/starpu/simulated.h"
 
 #include "runtime/base/time.h"
+#include "runtime/simulated/simulation.h"
+#include "tasks/schedule/contention.h"
 #include "tasks/starpu/residence.h"
 
 double sl__simulated_time(struct starpu_task *task, struct starpu_perfmodel_arch *arch, unsigned implementation) {
@@ -10,14 +12,51 @@ double sl__simulated_time(struct starpu_task *task, struct starpu_perfmodel_arch
   return 1e6 * t->simulated[arch->devices[0].type == STARPU_CPU_WORKER ? SL_KIND_CPU : SL_KIND_GPU];
 }
 
+/* The process is one rank, and simulated threads run one at a time. */
+static sl_contention load;
+static int busy; /* CPU workers with a task */
+
+static void update(void) {
+  sl_contention_update(&load, 1e-9 * (double)sl_now(), busy == sl_simulation_current()->cpus);
+}
+
+void sl__simulated_exchange_begins(double work, double seconds) {
+  update();
+  sl_contention_begin(&load, work, seconds);
+}
+
+void sl__simulated_exchange_ends(double work, double seconds) {
+  update();
+  sl_contention_end(&load, work, seconds);
+}
+
+/* In place of codelet.c's: notes also that the worker is busy. */
+static void taken(void *arg) {
+  ((sl__task *)arg)->taken = sl_now();
+  if (starpu_worker_get_type(starpu_worker_get_id()) != STARPU_CPU_WORKER) return;
+  update();
+  busy++;
+}
+
+/* What exchanges took from a task of a CPU worker passes here, at its end. Returns its seconds. */
+static double pay(void) {
+  update();
+  const double seconds = sl_contention_pay(&load);
+  if (seconds > 0) starpu_sleep((float)seconds);
+  update();
+  busy--;
+  return seconds;
+}
+
 static void ended(void *arg) {
   sl__task *t = arg;
   const int worker = starpu_worker_get_id();
   const int kind = starpu_worker_get_type(worker) == STARPU_CPU_WORKER ? SL_KIND_CPU : SL_KIND_GPU;
+  const double seconds = t->simulated[kind] + (kind == SL_KIND_CPU ? pay() : 0);
   const int64_t end = sl_now();
   atomic_store_explicit(&t->worker, worker, memory_order_relaxed);
   atomic_store_explicit(&t->run->last, t->index, memory_order_relaxed);
-  if (t->recorder) sl__task_record(t, worker, end - (int64_t)(1e9 * t->simulated[kind]), end);
+  if (t->recorder) sl__task_record(t, worker, end - (int64_t)(1e9 * seconds), end);
   if (t->n_moves && worker == t->bound) sl__residences_after(t);
   sl__run_end(t);
 }
@@ -26,6 +65,8 @@ void sl__simulated_task(sl__task *t, const sl_machine *machine, const sl_graph *
                         const sl_cost *cost) {
   for (int k = 0; k < SL_KINDS; k++) t->simulated[k] = sl_machine_seconds(machine, graph, node, cost, k);
   t->told = 1;
+  t->task->prologue_callback_pop_func = taken;
+  t->task->prologue_callback_pop_arg = t;
   t->task->epilogue_callback_func = ended;
   t->task->epilogue_callback_arg = t;
 }

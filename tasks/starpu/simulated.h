@@ -12,4 +12,8 @@ void sl__simulated_task(sl__task *task, const sl_machine *machine, const sl_grap
 /* The performance model of every codelet: microseconds of such a task. */
 double sl__simulated_time(struct starpu_task *task, struct starpu_perfmodel_arch *arch, unsigned implementation);
 
+/* An exchange of the rank begins, or ends: it takes `work` processor seconds from tasks (contention.h). */
+void sl__simulated_exchange_begins(double work, double seconds);
+void sl__simulated_exchange_ends(double work, double seconds);
+
 #endif

@@ -229,9 +229,10 @@ static sl_status run(calibrate *c) {
 static sl_status print_network(const sl__options *o, const sl__network_description *n) {
   char *text = NULL;
   if (o->json) {
-    json_t *all = json_pack("{s:f, s:f, s:f, s:f, s:f}", "latency_s", n->latency, "rank_bytes_per_s", n->per_rank,
-                            "node_bytes_per_s", n->per_node, "shared_bytes_per_s", n->shared, "shared_latency_s",
-                            n->shared_latency);
+    json_t *all =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "latency_s", n->latency, "rank_bytes_per_s", n->per_rank,
+                  "node_bytes_per_s", n->per_node, "shared_bytes_per_s", n->shared, "shared_latency_s",
+                  n->shared_latency, "cpu_bytes_per_s", n->cpu, "shared_cpu_bytes_per_s", n->shared_cpu);
     text = sl_json_text(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     json_decref(all);
     if (!text) return sl_no_memory("for the figures as JSON");
@@ -252,6 +253,8 @@ static sl_status calibrate_network(const sl__options *o) {
   MPI_Comm comm = MPI_COMM_NULL, node = MPI_COMM_NULL;
   char path[PATH_MAX];
   SL_TRY(sl__start(o, "calibrate --network", 1, &runtime));
+  const sl_share *share = sl_runtime_share(runtime);
+  const int cpu = share->nworkers > 0 && !share->oversubscribed ? (int)share->worker[0].pu[0] : -1;
   const int ranks = sl_runtime_ranks(runtime), rank = sl_runtime_rank(runtime), local = sl_runtime_local_rank(runtime);
   sl__network_path(runtime, path, sizeof path);
   sl_status status = ranks > 1
@@ -262,7 +265,7 @@ static sl_status calibrate_network(const sl__options *o) {
   if (status == SL_OK) status = sl_comm_status(MPI_Comm_dup(sl_runtime_node_comm(runtime), &node), "MPI_Comm_dup");
   sl_runtime_stop(runtime);
   SL_TRY_OUT(status);
-  SL_TRY_OUT(sl__network_measure(comm, node, &network));
+  SL_TRY_OUT(sl__network_measure(comm, node, cpu, &network));
   if (local == 0) sl__network_keep(path, &network);
   if (rank == 0) SL_TRY_OUT(print_network(o, &network));
 out:

@@ -43,6 +43,9 @@ typedef struct sl__network_description {
   double per_node; /* bytes/s of a node's adapters together, each way */
   double shared;   /* bytes/s at which two ranks of a node exchange through its memory; 0: unknown */
   double shared_latency;
+  /* Bytes for each second of a core that exchanges take from tasks; 0: unknown. */
+  double cpu;        /* that a node sends to others */
+  double shared_cpu; /* that two ranks of a node sum */
   sl__topology topology;
   /* Fat tree: nodes a leaf switch, oversubscription of its uplinks (1: none). Torus: extents. Dragonfly: groups,
    * routers a group, nodes a router. Unused ones are 0. */

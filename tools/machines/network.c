@@ -4,12 +4,16 @@
 #include "tools/machines/network.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "runtime/base/time.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
+#include "runtime/numbers/statistics.h"
 
 #define MPI_TRY(call) SL_TRY(sl_comm_status((call), #call))
 #define MPI_TRY_OUT(call) SL_TRY_OUT(sl_comm_status((call), #call))
@@ -18,6 +22,7 @@ enum {
   ROUNDS = 9,         /* of which the fastest counts */
   SHORT = 50,         /* short exchanges or messages a round */
   LONG_MB = 32,       /* of a long exchange; a quarter of it where many ranks share the memory */
+  SUMS = 5,           /* beside a computation, of which the median counts */
   MESSAGE_MB = 4,     /* of a long message */
   MOST_MESSAGES = 256 /* long messages a round */
 };
@@ -25,6 +30,7 @@ enum {
 typedef struct place {
   MPI_Comm comm;
   int rank, ranks, local, locals;
+  int cpu;         /* of this rank's first worker, by the system's number; -1: it has none of its own */
   int node, nodes; /* number of this node, from 0 in the order of first ranks */
   int partner;     /* rank of the same place on the neighbouring node; -1: there is none */
   int pairs;       /* ranks of this node that have a partner */
@@ -43,8 +49,8 @@ static sl_status largest(const place *p, double *value) {
   return SL_OK;
 }
 
-static sl_status find_place(MPI_Comm comm, MPI_Comm node, place *p) {
-  *p = (place){.comm = comm, .partner = -1};
+static sl_status find_place(MPI_Comm comm, MPI_Comm node, int cpu, place *p) {
+  *p = (place){.comm = comm, .partner = -1, .cpu = cpu};
   MPI_TRY(MPI_Comm_rank(comm, &p->rank));
   MPI_TRY(MPI_Comm_size(comm, &p->ranks));
   MPI_TRY(MPI_Comm_rank(node, &p->local));
@@ -70,6 +76,76 @@ static sl_status find_place(MPI_Comm comm, MPI_Comm node, place *p) {
     if (of[2 * r + 1] == p->local) p->partner = r;
   }
   free(of);
+  return status;
+}
+
+/* ---- beside a computation ---------------------------------------------------------------------------------------- */
+
+/* About 10 us of computation in registers. */
+static void compute(void) {
+  volatile double kept;
+  double x = 1;
+  for (int i = 0; i < 10000; i++) x = x * 0.999999 + 1e-6;
+  kept = x;
+  (void)kept;
+}
+
+/* Seconds of compute() in the fastest of some rounds. */
+static double seconds_of_computing(void) {
+  enum { TIMES = 500 };
+  double round[ROUNDS];
+  for (int r = 0; r < ROUNDS; r++) {
+    const int64_t begin = sl_now();
+    for (int i = 0; i < TIMES; i++) compute();
+    round[r] = 1e-9 * (double)(sl_now() - begin) / TIMES;
+  }
+  return fastest(round);
+}
+
+static void over(void *arg) { atomic_store((atomic_int *)arg, 1); }
+
+/* The seconds that a sum of `count` elements by the two ranks of pair takes from a computation on the same core: of
+ * each sum's time, what the computation cannot use. node: the ranks of pair that share memory. cpu < 0: 0. */
+static sl_status time_taken(MPI_Comm pair, MPI_Comm node, int cpu, int64_t count, double *seconds) {
+  static const int first[] = {0, 1, 2};
+  sl_exchange *e = NULL;
+  void *memory = NULL;
+  int bucket, moved = 0;
+  double taken[SUMS + 1];
+  cpu_set_t before, mine;
+  const sl_exchange_options options = {.type = sl_exchange_types[0],
+                                       .comm = pair,
+                                       .node = node,
+                                       .leaves = 2,
+                                       .first = first,
+                                       .cpus = &cpu,
+                                       .ncpus = cpu >= 0};
+  const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL};
+  sl_status status = sl_exchange_create(&options, &e);
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl_exchange_allocate(e, (size_t)count * sizeof(float), &memory));
+  for (int64_t i = 0; i < count; i++) ((float *)memory)[i] = 0;
+  SL_TRY_OUT(sl_exchange_add(e, sum, SL_F32, &(sl_stretch){.data = &memory, .count = count}, 1, &bucket));
+  if (cpu >= 0 && cpu < CPU_SETSIZE && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0) {
+    CPU_ZERO(&mine);
+    CPU_SET(cpu, &mine);
+    moved = pthread_setaffinity_np(pthread_self(), sizeof mine, &mine) == 0;
+  }
+  const double unit = seconds_of_computing();
+  for (int r = 0; r <= SUMS; r++) { /* the first one warms up */
+    atomic_int ended = 0;
+    int64_t done = 0;
+    MPI_TRY_OUT(MPI_Barrier(pair));
+    const int64_t begin = sl_now();
+    sl_exchange_post(e, bucket, over, &ended);
+    for (; !atomic_load(&ended); done++) compute();
+    taken[r] = 1e-9 * (double)(sl_now() - begin) - unit * (double)done;
+    SL_TRY_OUT(sl_exchange_wait(e));
+  }
+  *seconds = cpu >= 0 ? fmax(0, sl_median(taken + 1, SUMS)) : 0;
+out:
+  if (moved) pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+  sl_exchange_destroy(e);
   return status;
 }
 
@@ -112,17 +188,20 @@ out:
 static sl_status measure_inside(const place *p, MPI_Comm node, sl__network_description *n) {
   const int64_t bytes = (LONG_MB << 20) / (p->locals > 8 ? 4 : 1);
   MPI_Comm pair;
-  double brief = 0, lasting = 0;
+  double brief = 0, lasting = 0, taken = 0;
   int size;
   MPI_TRY(MPI_Comm_split(node, p->local / 2, p->local, &pair));
   sl_status status = sl_comm_status(MPI_Comm_size(pair, &size), "MPI_Comm_size");
   if (status == SL_OK && size == 2) status = time_sums(pair, 1, SHORT, &brief);
   if (status == SL_OK && size == 2) status = time_sums(pair, bytes / (int64_t)sizeof(float), 1, &lasting);
+  if (status == SL_OK && size == 2) status = time_taken(pair, pair, p->cpu, bytes / (int64_t)sizeof(float), &taken);
   MPI_Comm_free(&pair);
   SL_TRY(sl_comm_agree(p->comm, status));
   SL_TRY(largest(p, &brief));
   SL_TRY(largest(p, &lasting));
+  SL_TRY(largest(p, &taken));
   n->shared_latency = brief;
+  if (taken > 0) n->shared_cpu = (double)bytes / taken;
   if (lasting > 0) n->shared = (double)bytes / (lasting > 2 * brief ? lasting - brief : lasting);
   return SL_OK;
 }
@@ -170,6 +249,23 @@ static sl_status time_messages(const place *p, int takes_part, char *out, char *
   return SL_OK;
 }
 
+/* Sums of about a fifth of a second between the first ranks of two neighbouring nodes, which send as many bytes as the
+ * sum has. */
+static sl_status measure_work_between(const place *p, sl__network_description *n) {
+  const int leads = p->partner >= 0 && p->local == 0;
+  const int64_t bytes = (int64_t)fmin(LONG_MB << 20, fmax(1 << 20, 0.1 * n->per_rank));
+  const int low = p->rank < p->partner ? p->rank : p->partner;
+  MPI_Comm pair;
+  double taken = 0;
+  MPI_TRY(MPI_Comm_split(p->comm, leads ? low : MPI_UNDEFINED, p->rank, &pair));
+  sl_status status = leads ? time_taken(pair, MPI_COMM_SELF, p->cpu, bytes / (int64_t)sizeof(float), &taken) : SL_OK;
+  if (leads) MPI_Comm_free(&pair);
+  SL_TRY(sl_comm_agree(p->comm, status));
+  SL_TRY(largest(p, &taken));
+  if (taken > 0) n->cpu = (double)bytes / taken;
+  return SL_OK;
+}
+
 static sl_status measure_between(const place *p, sl__network_description *n) {
   const int bytes = MESSAGE_MB << 20;
   char *out = calloc(2, (size_t)bytes), *in = out ? out + bytes : NULL;
@@ -185,15 +281,16 @@ static sl_status measure_between(const place *p, sl__network_description *n) {
   SL_TRY_OUT(largest(p, &fewest));
   SL_TRY_OUT(time_messages(p, p->partner >= 0, out, in, bytes, 0, &seconds));
   n->per_node = fmax(n->per_rank, -fewest * bytes / seconds);
+  SL_TRY_OUT(measure_work_between(p, n));
 out:
   free(out);
   return status;
 }
 
-sl_status sl__network_measure(MPI_Comm comm, MPI_Comm node, sl__network_description *network) {
+sl_status sl__network_measure(MPI_Comm comm, MPI_Comm node, int cpu, sl__network_description *network) {
   place p;
   *network = (sl__network_description){.topology = SL__STAR};
-  SL_TRY(sl_comm_agree(comm, find_place(comm, node, &p)));
+  SL_TRY(sl_comm_agree(comm, find_place(comm, node, cpu, &p)));
   double most = p.locals;
   SL_TRY(largest(&p, &most));
   if (most > 1) SL_TRY(measure_inside(&p, node, network));

@@ -35,15 +35,15 @@ static double share_of(const sl_interconnect *j, int senders) {
   return j->adapters > 0 ? fmin(j->network, j->adapters / senders) : j->network / senders;
 }
 
-/* Seconds of a message from rank a to rank b: between nodes if they are apart in any data replica. All ranks of a node
- * may send at the same time. */
-static double message_seconds(const sl__mesh_job *job, int a, int b, double bytes) {
+/* What joins ranks a and b: two nodes if they are apart in any data replica. All ranks of a node may send at the same
+ * time. */
+static sl_interconnect pair_of(const sl__mesh_job *job, int a, int b) {
   sl_interconnect pair = job->joined;
   int apart = 0;
   for (int d = 0; d < job->mesh.data && !apart; d++) apart = node_of(job, d, a) != node_of(job, d, b);
   pair.ranks = 2, pair.nodes = 1 + apart;
   pair.network = share_of(&job->joined, ranks_of_node(&job->joined));
-  return sl_interconnect_seconds(&pair, &(sl_exchange_move){.kind = SL_EXCHANGE_SEND, .rank = 1}, bytes);
+  return pair;
 }
 
 /* The interconnect of the data ranks with rank r's part of the model. They sum among themselves while the data ranks
@@ -80,12 +80,12 @@ static sl_status list_exchanges(const sl__mesh_job *job, const sl_division *d, s
   s->exchanges = sl_spread_exchanges(s->step, d, list);
   for (int k = 0; k < s->exchanges; k++) {
     const int peer = s->step->node[list[k].node]->message ? list[k].move.rank % model_ranks : -1;
+    const sl_interconnect joined = peer >= 0 ? pair_of(job, d->model_rank, peer) : group;
     if (in_common(job, s->step, &list[k])) list[k].bytes = 0;
-    s->exchange[k] =
-        (sl_mesh_exchange){.node = list[k].node,
-                           .peer = peer,
-                           .seconds = peer >= 0 ? message_seconds(job, d->model_rank, peer, list[k].bytes)
-                                                : sl_interconnect_seconds(&group, &list[k].move, list[k].bytes)};
+    s->exchange[k] = (sl_mesh_exchange){.node = list[k].node,
+                                        .peer = peer,
+                                        .seconds = sl_interconnect_seconds(&joined, &list[k].move, list[k].bytes),
+                                        .work = sl_interconnect_work(&joined, &list[k].move, list[k].bytes)};
   }
   free(list);
   return SL_OK;
@@ -171,7 +171,7 @@ static sl_status schedule(sl__mesh_steps *all) {
   all->seconds = all->joint->makespan;
   for (int r = 0; r < all->n; r++) {
     double least = 0;
-    SL_TRY(bound(&all->rank[r], all->joint->rank[r].busy, &least));
+    SL_TRY(bound(&all->rank[r], all->joint->rank[r].busy - all->joint->rank[r].taken, &least));
     all->bound = fmax(all->bound, least);
     all->seconds = fmax(all->seconds, all->rank[r].copies);
   }

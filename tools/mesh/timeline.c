@@ -27,7 +27,7 @@ static sl_status put_records(const sl__mesh_step *s, const sl_mesh_share *share,
     free(end);
     return sl_no_memory("for the timeline of %d tasks", n);
   }
-  for (int i = 0; i < n; i++) end[i] = share->start[i] + s->schedule->seconds[i];
+  for (int i = 0; i < n; i++) end[i] = share->start[i] + s->schedule->seconds[i] + share->later[i];
   for (int k = 0; k < s->exchanges; k++)
     end[s->exchange[k].node] = share->start[s->exchange[k].node] + s->exchange[k].seconds;
   for (int i = 0; i < n; i++) {

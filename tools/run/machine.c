@@ -117,11 +117,13 @@ sl__network_description sl__network_read(const char *path) {
     sl_log(SL_LOG_WARNING, "the network's speeds are not known: %s", sl_error());
     return n;
   }
-  if (json_unpack(all, "{s:s, s:F, s:F, s:F, s:F, s:F}", "format", &format, "latency_s", &n.latency, "rank_bytes_per_s",
-                  &n.per_rank, "node_bytes_per_s", &n.per_node, "shared_bytes_per_s", &n.shared, "shared_latency_s",
-                  &n.shared_latency) != 0 ||
+  if (json_unpack(all, "{s:s, s:F, s:F, s:F, s:F, s:F, s?F, s?F}", "format", &format, "latency_s", &n.latency,
+                  "rank_bytes_per_s", &n.per_rank, "node_bytes_per_s", &n.per_node, "shared_bytes_per_s", &n.shared,
+                  "shared_latency_s", &n.shared_latency, "cpu_bytes_per_s", &n.cpu, "shared_cpu_bytes_per_s",
+                  &n.shared_cpu) != 0 ||
       strcmp(format, NETWORK_FORMAT) != 0 || (n.latency > 0) != (n.per_rank > 0) ||
-      (n.latency > 0) != (n.per_node > 0) || (n.shared > 0) != (n.shared_latency > 0)) {
+      (n.latency > 0) != (n.per_node > 0) || (n.shared > 0) != (n.shared_latency > 0) || n.cpu < 0 ||
+      n.shared_cpu < 0) {
     sl_log(SL_LOG_WARNING,
            "the network's speeds are not known: %s does not hold them; 'starling calibrate --network' writes it anew",
            path);
@@ -133,11 +135,14 @@ sl__network_description sl__network_read(const char *path) {
 
 void sl__network_keep(const char *path, sl__network_description *n) {
   const sl__network_description before = sl__network_read(path);
-  if (!(n->latency > 0)) n->latency = before.latency, n->per_rank = before.per_rank, n->per_node = before.per_node;
-  if (!(n->shared > 0)) n->shared = before.shared, n->shared_latency = before.shared_latency;
-  json_t *all = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "format", NETWORK_FORMAT, "latency_s", n->latency,
+  if (!(n->latency > 0))
+    n->latency = before.latency, n->per_rank = before.per_rank, n->per_node = before.per_node, n->cpu = before.cpu;
+  if (!(n->shared > 0))
+    n->shared = before.shared, n->shared_latency = before.shared_latency, n->shared_cpu = before.shared_cpu;
+  json_t *all = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "format", NETWORK_FORMAT, "latency_s", n->latency,
                           "rank_bytes_per_s", n->per_rank, "node_bytes_per_s", n->per_node, "shared_bytes_per_s",
-                          n->shared, "shared_latency_s", n->shared_latency);
+                          n->shared, "shared_latency_s", n->shared_latency, "cpu_bytes_per_s", n->cpu,
+                          "shared_cpu_bytes_per_s", n->shared_cpu);
   if (sl_json_write(path, all) != SL_OK) sl_log(SL_LOG_WARNING, "the network's speeds are not kept: %s", sl_error());
   json_decref(all);
 }

@@ -56,6 +56,8 @@ static sl_interconnect interconnect_of(const sl__job *j, const sl_machine *m) {
   const sl__network_description n = sl__network_read(path);
   if (n.shared > 0) joined.shared = n.shared, joined.shared_latency = n.shared_latency;
   if (n.latency > 0) joined.latency = n.latency, joined.network = n.per_rank, joined.adapters = n.per_node;
+  if (n.shared_cpu > 0) joined.work = 1 / n.shared_cpu;
+  if (n.cpu > 0) joined.network_work = 1 / n.cpu;
   return joined;
 }
 

@@ -126,7 +126,9 @@ sl_simulation sl__simulation_of(const sl__simulated *s) {
                                     .latency = n->latency,
                                     .network = network,
                                     .congestion = congestion(n, s->nodes, network),
-                                    .adapters = n->per_node}};
+                                    .adapters = n->per_node,
+                                    .work = n->shared_cpu > 0 ? 1 / n->shared_cpu : 0,
+                                    .network_work = n->cpu > 0 ? 1 / n->cpu : 0}};
 }
 
 /* ---- figures of the whole job ------------------------------------------------------------------------------------ */
