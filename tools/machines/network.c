@@ -1,6 +1,7 @@
 /* Measures latency and bandwidth between ranks, all pairs at once. Inside a node two ranks form sums by the exchange
- * that training uses. Between nodes they send messages, because that exchange consists of messages there. Figures are
- * those of the slowest pair. */
+ * that training uses. Between nodes they send messages, because that exchange consists of messages there. In both cases
+ * they also sum while they compute, as in training, which shows how much processor time exchanges take from tasks.
+ * Figures are those of the slowest pair. */
 #include "tools/machines/network.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@
 enum {
   ROUNDS = 9,         /* of which the fastest counts */
   SHORT = 50,         /* short exchanges or messages a round */
-  LONG_MB = 32,       /* of a long exchange; a quarter of it where many ranks share the memory */
+  LONG_MB = 128,      /* of a long exchange; a quarter of it where many ranks share the memory */
   SUMS = 5,           /* beside a computation, of which the median counts */
   MESSAGE_MB = 4,     /* of a long message */
   MOST_MESSAGES = 256 /* long messages a round */
