@@ -31,6 +31,12 @@ double sl_mean(const double *x, size_t n) {
   return sum / (double)n;
 }
 
+double sl_mean_at_most(const double *x, size_t n, double most) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += x[i] < most ? x[i] : most;
+  return sum / (double)n;
+}
+
 double sl_deviation(const double *x, size_t n, double mean) {
   double squares = 0;
   for (size_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);

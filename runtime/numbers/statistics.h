@@ -18,6 +18,8 @@ double sl_quantile(const double *sorted, size_t n, double share);
 double sl_absolute_deviation(const double *x, size_t n, double middle, double *room);
 
 double sl_mean(const double *x, size_t n);
+/* Each number counts as at most `most`. */
+double sl_mean_at_most(const double *x, size_t n, double most);
 double sl_deviation(const double *x, size_t n, double mean); /* standard deviation, of these n: over n, not n - 1 */
 
 #ifdef __cplusplus

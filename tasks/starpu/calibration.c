@@ -9,6 +9,10 @@
 #include "tasks/bounds/bound.h"
 #include "tasks/starpu/codelet.h"
 
+/* Slow tasks that are no samples of a performance model are part of a step, too; but one that was interrupted for long
+ * counts as this many medians. */
+static const double SLOWEST = 3;
+
 /* Samples of one kind of task, without first calls. */
 typedef struct seen {
   double *x; /* s */
@@ -173,8 +177,7 @@ static sl_status look(sl_calibration *c) {
     sl_calibration_kind *kind = &c->kind[k];
     SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
     kind->rejected = s->n - kind->samples + s->first_calls;
-    kind->mean = 0;
-    for (int i = 0; i < s->n; i++) kind->mean += s->accepted[i] ? s->x[i] / kind->samples : 0;
+    kind->mean = s->n ? sl_mean_at_most(s->x, (size_t)s->n, SLOWEST * kind->median) : 0;
   }
   return SL_OK;
 }

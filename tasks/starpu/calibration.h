@@ -26,8 +26,9 @@ typedef struct sl_calibration_kind {
   sl_worker_kind worker;
   int tasks; /* tasks of this kind in a step */
   int samples, rejected;
-  /* Of the accepted samples: median and mean in s, and 1.4826 MAD over the median (a robust standard deviation). On
-   * average a step takes the sum of its tasks' means, even if other work makes some of them slower. */
+  /* Of the accepted samples: median in s, and 1.4826 MAD over the median (a robust standard deviation). mean: s, of all
+   * samples but first calls, each at most three medians: on average a step takes the sum of its tasks' means, slow
+   * tasks included. */
   double median, mean, spread;
 } sl_calibration_kind;
 

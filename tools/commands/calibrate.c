@@ -20,6 +20,9 @@
 #include "tools/run/session.h"
 #include "tools/run/times.h"
 
+/* Medians that a time between two tasks counts at most. */
+static const double LONGEST_GAP = 10;
+
 typedef struct calibrate {
   const sl__options *o;
   sl__job job;
@@ -194,7 +197,10 @@ static sl_status keep_times(calibrate *c) {
     t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->mean;
     SL_TRY_OUT(sl_times_put(times, &t));
   }
-  if (c->n_gaps) sl_times_set_overhead(times, SL_KIND_CPU, sl_median(c->gap, c->n_gaps));
+  if (c->n_gaps) {
+    const double median = sl_median(c->gap, c->n_gaps);
+    sl_times_set_overhead(times, SL_KIND_CPU, sl_mean_at_most(c->gap, c->n_gaps, LONGEST_GAP * median));
+  }
   const sl__times_of of = sl__times_of_run(c->job.runtime);
   status = sl__times_keep(sl__times_path(c->job.runtime, c->job.facts.plan.tiles.blas, path, sizeof path), &of, times);
 out:

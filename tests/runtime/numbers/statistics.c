@@ -44,6 +44,9 @@ static void mean_and_deviation(void **state) {
   assert_near(sl_mean(x, 8), 5, 0);
   assert_near(sl_deviation(x, 8, 5), 2, 0);
   assert_near(sl_mean(x, 1), 2, 0);
+  assert_near(sl_mean_at_most(x, 8, 100), 5, 0);
+  assert_near(sl_mean_at_most(x, 8, 5), 4.25, 0);
+  assert_near(sl_mean_at_most((double[]){3, INFINITY}, 2, 4), 3.5, 0);
   assert_near(sl_deviation(x, 1, 2), 0, 0);
 }
 

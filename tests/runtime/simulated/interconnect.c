@@ -53,8 +53,32 @@ static void congested(void **state) {
   near(sl_interconnect_seconds(&j, &sum, 10 * MB), 2 * (1e-3 + 1e-6 + 15e-3));
 }
 
+/* Each rank's part of the work: of a sum by two ranks all of it; between nodes by the bytes that a node sends, which
+ * its ranks share. */
+static void work_of_exchanges(void **state) {
+  (void)state;
+  const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL},
+                         parts = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_PARTS},
+                         copied = {.kind = SL_EXCHANGE_COPY, .rank = 0}, sent = {.kind = SL_EXCHANGE_SEND, .rank = 1};
+  sl_interconnect j = {.ranks = 2, .nodes = 1, .work = 1e-10, .network_work = 1e-9};
+  near(sl_interconnect_work(&j, &sum, 10 * MB), 1e-3);
+  near(sl_interconnect_work(&j, &copied, 10 * MB), 1e-3);
+  near(sl_interconnect_work(&j, &sent, 10 * MB), 1e-3);
+  j.ranks = 4;
+  near(sl_interconnect_work(&j, &sum, 10 * MB), 1.5e-3);
+  j.nodes = 2;
+  near(sl_interconnect_work(&j, &sum, 10 * MB), 1e-3 + 5e-3);
+  near(sl_interconnect_work(&j, &parts, 10 * MB), 1e-3 + 2.5e-3);
+  j.ranks = 2;
+  near(sl_interconnect_work(&j, &sum, 10 * MB), 10e-3);
+  near(sl_interconnect_work(&j, &sent, 10 * MB), 10e-3);
+  j.ranks = j.nodes = 1;
+  assert_near(sl_interconnect_work(&j, &sum, 10 * MB), 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(in_a_node), cmocka_unit_test(between_nodes),
-                                     cmocka_unit_test(nodes_of_several_ranks), cmocka_unit_test(congested)};
+                                     cmocka_unit_test(nodes_of_several_ranks), cmocka_unit_test(congested),
+                                     cmocka_unit_test(work_of_exchanges)};
   return cmocka_run_group_tests_name("interconnect", tests, NULL, NULL);
 }

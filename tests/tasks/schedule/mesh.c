@@ -238,6 +238,60 @@ static void messages_wait_for_their_lane(void **state) {
   release(m, 2);
 }
 
+/* A sum of 2 s that takes 1 s of a core, after a task of 1 s and beside others. One worker: it has tasks of 1.5 s and
+ * 1 s while the sum moves, from 1 s to 3 s. By the end of the first, at 2.5 s, the sum has taken 0.75 s, so the task
+ * ends at 3.25 s; the last 0.25 s of the sum's work delay the next task, to 4.5 s. Two workers: one is idle, and the
+ * sum has its core. */
+static void exchanges_take_time_from_tasks(void **state) {
+  (void)state;
+  for (int workers = 1; workers <= 2; workers++) {
+    const sl_machine machine = {.kind = {{workers, 1, 1e30, 0}}, .exchange = 1e30};
+    maker m = maker_of(&machine);
+    const sl_value a = value(&m, 1, 0), b = value(&m, 2, 0), c = value(&m, 3, 0);
+    task(&m, 1, SL_NONE, a);
+    exchange(&m, 2, a, a, SL_MESSAGE_NONE, -1);
+    m.exchange[0].work = 1;
+    task(&m, 1.5, SL_NONE, b);
+    task(&m, 1, b, c);
+    task(&m, 8, c, SL_NONE);
+    m.g->node[2]->after = a; /* one task after the other */
+    sl_mesh_schedule *mesh = joint(&m, 1, NULL);
+    const sl_mesh_share *r = &mesh->rank[0];
+    assert_near(r->start[1], 1, 1e-9);
+    assert_near(r->start[3], workers == 1 ? 3.25 : 2.5, 1e-9);
+    assert_near(r->start[4], workers == 1 ? 4.5 : 3.5, 1e-9);
+    assert_near(r->later[2], workers == 1 ? 0.75 : 0, 1e-9);
+    assert_near(r->later[3], workers == 1 ? 0.25 : 0, 1e-9);
+    assert_near(r->taken, workers == 1 ? 1 : 0, 1e-9);
+    assert_near(mesh->makespan, workers == 1 ? 12.5 : 11.5, 1e-9);
+    assert_near(r->busy, (11.5 + r->taken) / workers, 1e-9);
+    sl_mesh_schedule_destroy(mesh);
+    release(&m, 1);
+  }
+}
+
+/* A rank that waits for a message of 2 s does the message's work of 1 s meanwhile. Its sender has a task of 3 s, which
+ * ends 1 s later. */
+static void idle_workers_lose_nothing(void **state) {
+  (void)state;
+  maker m[2] = {maker_of(&one_worker), maker_of(&one_worker)};
+  const sl_value a = value(&m[0], 1, 0), b = value(&m[1], 1, 0);
+  task(&m[0], 1, SL_NONE, a);
+  send(&m[0], 2, a, 1);
+  m[0].exchange[0].work = 1;
+  task(&m[0], 3, SL_NONE, SL_NONE);
+  m[0].g->node[2]->after = a;
+  receive(&m[1], b, 0);
+  task(&m[1], 0.5, b, SL_NONE);
+  sl_mesh_schedule *mesh = joint(m, 2, NULL);
+  assert_near(mesh->rank[1].later[1], 0, 1e-9);
+  assert_near(mesh->rank[1].start[1], 3, 1e-9);
+  assert_near(mesh->rank[0].later[2], 1, 1e-9);
+  assert_near(mesh->makespan, 5, 1e-9);
+  sl_mesh_schedule_destroy(mesh);
+  release(m, 2);
+}
+
 /* Rank 0 makes three values by 0.5 s, 1 s and 1.5 s, for ranks 1, 2 and 1; messages take 2 s. It sends one at a time,
  * the one first that has waited longest: from 0.5 s, 2.5 s and 4.5 s on. */
 static void a_rank_sends_one_message_at_a_time(void **state) {
@@ -517,6 +571,8 @@ int main(void) {
       cmocka_unit_test(messages_take_time),
       cmocka_unit_test(messages_wait_for_their_lane),
       cmocka_unit_test(a_rank_sends_one_message_at_a_time),
+      cmocka_unit_test(exchanges_take_time_from_tasks),
+      cmocka_unit_test(idle_workers_lose_nothing),
       cmocka_unit_test(a_rank_receives_one_message_at_a_time),
       cmocka_unit_test(tensor_ranks_wait_for_each_other),
       cmocka_unit_test(sums_keep_their_order),

@@ -132,7 +132,8 @@ static void calibrate(machine *m, int steps, double scale, int least) {
     assert_int_equal(kind[k].samples, steps - 2);
     assert_int_equal(kind[k].rejected, 2);
     assert_near(kind[k].median, 1e-3 * scale * made_up(kind[k].node, kind[k].worker), 1e-9);
-    assert_near(kind[k].mean / kind[k].median, 1 + 0.03 / (steps - 2), 1e-6);
+    /* all but the first call: one is 3% longer, and one counts as three medians */
+    assert_near(kind[k].mean / kind[k].median, 1 + (0.03 + 2) / (steps - 1), 1e-6);
   }
   assert_ok(sl_calibration_store(c, least));
   sl_calibration_destroy(c);
