@@ -3,6 +3,7 @@
 #include "runtime/exchange/exchange.h"
 
 #include <linux/futex.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

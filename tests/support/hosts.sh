@@ -32,9 +32,12 @@ down() {
   for path in $(find /run/netns -name "$set_name-*" 2>/dev/null); do ip netns delete "${path##*/}"; done
 }
 
-# Host I's part of the CPUs that this process may use; CPUs serve several hosts where there are more hosts.
+# The CPUs of all hosts: those that the first of these commands may use. mpiexec runs on host 1, so the commands that it
+# starts on other hosts inherit the CPUs of that host alone.
+export HOSTS_CPUS="${HOSTS_CPUS:-$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)}"
+# Host I's part of them; CPUs serve several hosts where there are more hosts.
 cpus() {
-  sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r from to; do
+  echo "$HOSTS_CPUS" | tr , '\n' | while IFS=- read -r from to; do
     seq "$from" "${to:-$from}"
   done | awk -v i="$1" -v hosts="$(count)" '{ cpu[NR - 1] = $1 } END {
     each = NR > hosts ? int(NR / hosts) : 1
