@@ -3,12 +3,10 @@
 #include "runtime/exchange/exchange.h"
 
 #include <linux/futex.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,26 +99,11 @@ static void end_all(sl_exchange *e) {
   }
 }
 
-/* Between two polls of MPI, which makes progress only when called. The thread shares its core with a worker. Yielding is
- * not enough: on Linux 6.18 a thread that polls and yields takes half of the core from a kernel. So it polls a few times
- * and then rests, for an eighth of the time that nothing has moved: what it waits for is late by an eighth at most. */
-static void rest(const sl_exchange *e, int *polls) {
-  enum { POLLS = 16, LEAST_NS = 5000, LONGEST_NS = 100000 };
-  if (++*polls < POLLS) return; /* a poll takes few bytes from a socket */
-  *polls = 0;
-  const double ns = fmin(1e9 / 8 * (sl_seconds() - e->moved), LONGEST_NS);
-  if (ns < LEAST_NS)
-    sched_yield();
-  else
-    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-}
-
-/* The exchange's thread. */
+/* The exchange's thread. While messages are under way it yields but does not sleep, because MPI makes progress only
+ * when called. */
 static void *run(void *arg) {
   sl_exchange *e = arg;
-  int polls = 0;
   bind_thread(e);
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); /* ns by which a rest may last longer; 50,000 by default */
   for (;;) {
     const unsigned seen = atomic_load(&e->bell->event);
     pthread_mutex_lock(&e->lock);
@@ -139,7 +122,7 @@ static void *run(void *arg) {
         e->moved = sl_seconds();
         break;
       case SL__POLL:
-        rest(e, &polls);
+        sched_yield();
         break;
       case SL__IDLE:
         sleep_after(e->bell, seen);

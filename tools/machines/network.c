@@ -1,7 +1,7 @@
-/* Measures latency and bandwidth between ranks, all pairs at once. Inside a node two ranks form sums by the exchange
- * that training uses. Between nodes they send messages, because that exchange consists of messages there. In both cases
- * they also sum while they compute, as in training, which shows how much processor time exchanges take from tasks.
- * Figures are those of the slowest pair. */
+/* Measures latency and bandwidth between ranks, all pairs at once, by the exchange that training uses: two ranks of a
+ * node form sums, and so do the first ranks of two nodes. The rate of all ranks of a node together is that of plain
+ * messages. The pairs also sum while they compute, as in training, which shows how much processor time exchanges take
+ * from tasks. Figures are those of the slowest pair. */
 #include "tools/machines/network.h"
 
 #include <math.h>
@@ -154,9 +154,9 @@ out:
 
 static void ended(void *arg) { *(int64_t *)arg = sl_now(); }
 
-/* Seconds of one sum of `count` elements by the two ranks of pair. A round makes `times` sums one after another; the
- * fastest round counts. */
-static sl_status time_sums(MPI_Comm pair, int64_t count, int times, double *seconds) {
+/* Seconds of one sum of `count` elements by the two ranks of pair. node: those that share memory. A round makes `times`
+ * sums one after another; the fastest round counts. */
+static sl_status time_sums(MPI_Comm pair, MPI_Comm node, int64_t count, int times, double *seconds) {
   static const int first[] = {0, 1, 2};
   sl_exchange *e = NULL;
   void *memory = NULL;
@@ -164,7 +164,7 @@ static sl_status time_sums(MPI_Comm pair, int64_t count, int times, double *seco
   double round[ROUNDS + 1];
   int64_t end = 0;
   const sl_exchange_options options = {
-      .type = sl_exchange_types[0], .comm = pair, .node = pair, .leaves = 2, .first = first};
+      .type = sl_exchange_types[0], .comm = pair, .node = node, .leaves = 2, .first = first};
   const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL};
   sl_status status = sl_exchange_create(&options, &e);
   SL_TRY_OUT(status);
@@ -193,8 +193,8 @@ static sl_status measure_inside(const place *p, MPI_Comm node, sl__network_descr
   int size;
   MPI_TRY(MPI_Comm_split(node, p->local / 2, p->local, &pair));
   sl_status status = sl_comm_status(MPI_Comm_size(pair, &size), "MPI_Comm_size");
-  if (status == SL_OK && size == 2) status = time_sums(pair, 1, SHORT, &brief);
-  if (status == SL_OK && size == 2) status = time_sums(pair, bytes / (int64_t)sizeof(float), 1, &lasting);
+  if (status == SL_OK && size == 2) status = time_sums(pair, pair, 1, SHORT, &brief);
+  if (status == SL_OK && size == 2) status = time_sums(pair, pair, bytes / (int64_t)sizeof(float), 1, &lasting);
   if (status == SL_OK && size == 2) status = time_taken(pair, pair, p->cpu, bytes / (int64_t)sizeof(float), &taken);
   MPI_Comm_free(&pair);
   SL_TRY(sl_comm_agree(p->comm, status));
@@ -250,19 +250,25 @@ static sl_status time_messages(const place *p, int takes_part, char *out, char *
   return SL_OK;
 }
 
-/* Sums of about a fifth of a second between the first ranks of two neighbouring nodes, which send as many bytes as the
- * sum has. */
-static sl_status measure_work_between(const place *p, sl__network_description *n) {
+/* Sums between the first ranks of two neighbouring nodes: a reduce-scatter and an allgather, in which a node sends as
+ * many bytes as the sum has, half of them in each phase. rate: bytes/s of plain messages. */
+static sl_status measure_sums(const place *p, double rate, sl__network_description *n) {
   const int leads = p->partner >= 0 && p->local == 0;
-  const int64_t bytes = (int64_t)fmin(LONG_MB << 20, fmax(1 << 20, 0.1 * n->per_rank));
+  const int64_t bytes = (int64_t)fmin(LONG_MB << 20, fmax(4 << 20, 0.1 * rate)), count = bytes / (int64_t)sizeof(float);
   const int low = p->rank < p->partner ? p->rank : p->partner;
   MPI_Comm pair;
-  double taken = 0;
+  double brief = 0, lasting = 0, taken = 0;
   MPI_TRY(MPI_Comm_split(p->comm, leads ? low : MPI_UNDEFINED, p->rank, &pair));
-  sl_status status = leads ? time_taken(pair, MPI_COMM_SELF, p->cpu, bytes / (int64_t)sizeof(float), &taken) : SL_OK;
+  sl_status status = leads ? time_sums(pair, MPI_COMM_SELF, 1, SHORT, &brief) : SL_OK;
+  if (status == SL_OK && leads) status = time_sums(pair, MPI_COMM_SELF, count, 1, &lasting);
+  if (status == SL_OK && leads) status = time_taken(pair, MPI_COMM_SELF, p->cpu, count, &taken);
   if (leads) MPI_Comm_free(&pair);
   SL_TRY(sl_comm_agree(p->comm, status));
+  SL_TRY(largest(p, &brief));
+  SL_TRY(largest(p, &lasting));
   SL_TRY(largest(p, &taken));
+  n->latency = brief / 2;
+  n->per_rank = (double)bytes / (lasting > 2 * brief ? lasting - brief : lasting);
   if (taken > 0) n->cpu = (double)bytes / taken;
   return SL_OK;
 }
@@ -273,16 +279,12 @@ static sl_status measure_between(const place *p, sl__network_description *n) {
   double seconds, fewest = -p->pairs;
   sl_status status = sl_comm_agree(p->comm, out ? SL_OK : sl_no_memory("for messages of %d bytes", bytes));
   SL_TRY_OUT(status);
-  const int leads = p->partner >= 0 && p->local == 0;
-  SL_TRY_OUT(time_messages(p, leads, out, in, 1, SHORT, &seconds));
-  n->latency = seconds; /* both ways at once, so this is the time of one message */
-  SL_TRY_OUT(time_messages(p, leads, out, in, bytes, 0, &seconds));
-  n->per_rank = bytes / seconds;
+  SL_TRY_OUT(time_messages(p, p->partner >= 0 && p->local == 0, out, in, bytes, 0, &seconds));
+  SL_TRY_OUT(measure_sums(p, bytes / seconds, n));
   if (p->pairs == 0) fewest = -INFINITY; /* the last of an odd number of nodes */
   SL_TRY_OUT(largest(p, &fewest));
   SL_TRY_OUT(time_messages(p, p->partner >= 0, out, in, bytes, 0, &seconds));
   n->per_node = fmax(n->per_rank, -fewest * bytes / seconds);
-  SL_TRY_OUT(measure_work_between(p, n));
 out:
   free(out);
   return status;
