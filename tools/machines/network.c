@@ -24,6 +24,7 @@ enum {
   SHORT = 50,         /* short exchanges or messages a round */
   LONG_MB = 128,      /* of a long exchange; a quarter of it where many ranks share the memory */
   SUMS = 5,           /* beside a computation, of which the median counts */
+  ARRAY = 1 << 18,    /* numbers of the array that such a computation works on: 1 MB */
   MESSAGE_MB = 4,     /* of a long message */
   MOST_MESSAGES = 256 /* long messages a round */
 };
@@ -82,22 +83,22 @@ static sl_status find_place(MPI_Comm comm, MPI_Comm node, int cpu, place *p) {
 
 /* ---- beside a computation ---------------------------------------------------------------------------------------- */
 
-/* About 10 us of computation in registers. */
-static void compute(void) {
-  volatile double kept;
-  double x = 1;
-  for (int i = 0; i < 10000; i++) x = x * 0.999999 + 1e-6;
-  kept = x;
-  (void)kept;
+/* Some 30 us of computation on an array that a core's second-level cache holds, as kernels do; the exchange evicts it.
+ */
+static void compute(float *array) {
+  enum { STEP = 16384 };
+  static int at;
+  for (int i = at; i < at + STEP; i++) array[i] = array[i] * 0.999F + 1e-3F;
+  at = (at + STEP) % ARRAY;
 }
 
 /* Seconds of compute() in the fastest of some rounds. */
-static double seconds_of_computing(void) {
+static double seconds_of_computing(float *array) {
   enum { TIMES = 500 };
   double round[ROUNDS];
   for (int r = 0; r < ROUNDS; r++) {
     const int64_t begin = sl_now();
-    for (int i = 0; i < TIMES; i++) compute();
+    for (int i = 0; i < TIMES; i++) compute(array);
     round[r] = 1e-9 * (double)(sl_now() - begin) / TIMES;
   }
   return fastest(round);
@@ -110,6 +111,7 @@ static void over(void *arg) { atomic_store((atomic_int *)arg, 1); }
 static sl_status time_taken(MPI_Comm pair, MPI_Comm node, int cpu, int64_t count, double *seconds) {
   static const int first[] = {0, 1, 2};
   sl_exchange *e = NULL;
+  float *array = calloc(ARRAY, sizeof *array);
   void *memory = NULL;
   int bucket, moved = 0;
   double taken[SUMS + 1];
@@ -122,7 +124,9 @@ static sl_status time_taken(MPI_Comm pair, MPI_Comm node, int cpu, int64_t count
                                        .cpus = &cpu,
                                        .ncpus = cpu >= 0};
   const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL};
-  sl_status status = sl_exchange_create(&options, &e);
+  sl_status status = sl_comm_agree(pair, array ? SL_OK : sl_no_memory("for an array of %d numbers", ARRAY));
+  SL_TRY_OUT(status);
+  status = sl_exchange_create(&options, &e);
   SL_TRY_OUT(status);
   SL_TRY_OUT(sl_exchange_allocate(e, (size_t)count * sizeof(float), &memory));
   for (int64_t i = 0; i < count; i++) ((float *)memory)[i] = 0;
@@ -132,19 +136,20 @@ static sl_status time_taken(MPI_Comm pair, MPI_Comm node, int cpu, int64_t count
     CPU_SET(cpu, &mine);
     moved = pthread_setaffinity_np(pthread_self(), sizeof mine, &mine) == 0;
   }
-  const double unit = seconds_of_computing();
+  const double unit = seconds_of_computing(array);
   for (int r = 0; r <= SUMS; r++) { /* the first one warms up */
     atomic_int ended = 0;
     int64_t done = 0;
     MPI_TRY_OUT(MPI_Barrier(pair));
     const int64_t begin = sl_now();
     sl_exchange_post(e, bucket, over, &ended);
-    for (; !atomic_load(&ended); done++) compute();
+    for (; !atomic_load(&ended); done++) compute(array);
     taken[r] = 1e-9 * (double)(sl_now() - begin) - unit * (double)done;
     SL_TRY_OUT(sl_exchange_wait(e));
   }
   *seconds = cpu >= 0 ? fmax(0, sl_median(taken + 1, SUMS)) : 0;
 out:
+  free(array);
   if (moved) pthread_setaffinity_np(pthread_self(), sizeof before, &before);
   sl_exchange_destroy(e);
   return status;
@@ -255,13 +260,14 @@ static sl_status time_messages(const place *p, int takes_part, char *out, char *
 static sl_status measure_sums(const place *p, double rate, sl__network_description *n) {
   const int leads = p->partner >= 0 && p->local == 0;
   const int64_t bytes = (int64_t)fmin(LONG_MB << 20, fmax(4 << 20, 0.1 * rate)), count = bytes / (int64_t)sizeof(float);
+  const int64_t many = (int64_t)fmin(LONG_MB << 20, fmax(4 << 20, 0.4 * rate)); /* more than caches hold */
   const int low = p->rank < p->partner ? p->rank : p->partner;
   MPI_Comm pair;
   double brief = 0, lasting = 0, taken = 0;
   MPI_TRY(MPI_Comm_split(p->comm, leads ? low : MPI_UNDEFINED, p->rank, &pair));
   sl_status status = leads ? time_sums(pair, MPI_COMM_SELF, 1, SHORT, &brief) : SL_OK;
   if (status == SL_OK && leads) status = time_sums(pair, MPI_COMM_SELF, count, 1, &lasting);
-  if (status == SL_OK && leads) status = time_taken(pair, MPI_COMM_SELF, p->cpu, count, &taken);
+  if (status == SL_OK && leads) status = time_taken(pair, MPI_COMM_SELF, p->cpu, many / (int64_t)sizeof(float), &taken);
   if (leads) MPI_Comm_free(&pair);
   SL_TRY(sl_comm_agree(p->comm, status));
   SL_TRY(largest(p, &brief));
@@ -269,7 +275,7 @@ static sl_status measure_sums(const place *p, double rate, sl__network_descripti
   SL_TRY(largest(p, &taken));
   n->latency = brief / 2;
   n->per_rank = (double)bytes / (lasting > 2 * brief ? lasting - brief : lasting);
-  if (taken > 0) n->cpu = (double)bytes / taken;
+  if (taken > 0) n->cpu = (double)many / taken;
   return SL_OK;
 }
 
