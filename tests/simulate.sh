@@ -90,6 +90,23 @@ echo "# $(number_of moved_bytes out) bytes moved for $parameters parameters"
 check 'an exchange copies gradients' less 0 "$(number_of moved_bytes out)"
 check 'not the slots of activations' less "$(number_of moved_bytes out)" $((4 * 4 * ${parameters:-0}))
 
+# Two ranks of a node that divide the optimizer's state: they share one copy of the parameters, as real ones do.
+run simulate gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 --leaves 2 --machine vm-2 --ranks-per-node 2 --workers 1 --json
+cp out both.json
+for zero in 1 3; do
+  run simulate gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 --leaves 2 --machine vm-2 --ranks-per-node 2 --workers 1 --zero $zero --json
+  check "ranks that share parameters, ZeRO $zero" test "$code" = 0
+  check 'each updates its share, which takes less time' less "$(number_of step_s out)" "$(number_of step_s both.json)"
+done
+# The exchange's thread takes processor time from the only worker, at most what the sums need: 4 bytes a parameter.
+rate() { run simulate gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 --leaves 2 --machine vm-2 --ranks-per-node 2 --workers 1 --what-if "network.shared_memory.cpu_gigabytes_per_s=$1" --json; }
+parameters=$("$starling" graph gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 | sed -n 's/.*; \([0-9]*\) parameters.*/\1/p')
+rate 0.5
+check 'exchanges take time from tasks' less "$(number_of step_s both.json)" "$(number_of step_s out)"
+check 'but no more than their work' less "$(number_of step_s out)" "$(awk -v s="$(number_of step_s both.json)" -v n="${parameters:-0}" 'BEGIN { printf "%.9f", s + 1.1 * 4 * n / 0.5e9 }')"
+rate 1e5
+check 'or next to nothing' close_to "$(number_of step_s out)" "$(number_of step_s both.json)" 0.001
+
 # A policy of one's own, compiled against the simulation's StarPU.
 simmade() { sed -n "s/^$1 = //p" "$(dirname "$sim")/Makefile"; }
 # shellcheck disable=SC2046 # words

@@ -18,6 +18,7 @@ struct sl_store {
   sl_tensor **tensor;
   int n, capacity;
   MPI_Win window; /* memory that the node's ranks share; MPI_WIN_NULL: none */
+  sl_block block; /* in its place in a simulation */
   char *common;
   size_t common_bytes, used;
   int pinned; /* common is page-locked for GPUs */
@@ -142,6 +143,7 @@ void sl_store_destroy(sl_store *store) {
   }
   if (store->pinned) sl_block_unpin(store->common, store->common_bytes);
   if (store->window != MPI_WIN_NULL) MPI_Win_free(&store->window);
+  if (store->block.data) sl_block_destroy(&store->block);
   free(store->tensor);
   free(store);
 }
@@ -199,11 +201,20 @@ sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const 
   return SL_OK;
 }
 
+/* A simulation has one process, and its data have addresses only. */
+static sl_status reserve_addresses(sl_store *store, size_t bytes) {
+  SL_TRY(sl_block_create(bytes, "tensors that ranks share", &store->block));
+  store->common = store->block.data;
+  store->common_bytes = bytes;
+  return SL_OK;
+}
+
 sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, size_t bytes) {
   const MPI_Comm node = sl_runtime_node_comm(runtime);
   int rank, unit, fits, all;
   void *base;
   if (store->common) return sl_fail(SL_EEXIST, "the store has already reserved its shared memory");
+  if (SL_SIMULATED) return reserve_addresses(store, bytes);
   MPI_Comm_rank(node, &rank);
   fits = MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)(bytes + CACHE_LINE) : 0, 1, MPI_INFO_NULL, node, &base,
                                  &store->window) == MPI_SUCCESS;

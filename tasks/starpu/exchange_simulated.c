@@ -114,6 +114,15 @@ static void ready(void *arg) {
     starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, STARPU_RW, acquired, b, 0);
 }
 
+/* Whether it copies parameters only, of which the ranks of one node have a single copy. */
+static int in_common(const sl__exchanges *x, const sl_graph *graph, const sl_node *node) {
+  const sl__exchange_attr *attr = node->attr;
+  if (x->joined.nodes > 1 || attr->move.kind != SL_EXCHANGE_COPY) return 0;
+  for (int i = 0; i < attr->values; i++)
+    if (graph->value[node->in[i]]->role != SL_ROLE_PARAMETER) return 0;
+  return 1;
+}
+
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
                             const starpu_data_handle_t *handle, int n, double urgency, sl__task *t) {
   (void)urgency; /* the model of the interconnect has one lane */
@@ -132,7 +141,8 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     if (!seen) b->handle[b->n++] = handle[i];
   }
   double bytes = 0;
-  for (int i = 0; data && i < attr->values; i++) bytes += (double)sl_value_bytes(graph->value[node->in[i]]);
+  for (int i = 0; data && !in_common(x, graph, node) && i < attr->values; i++)
+    bytes += (double)sl_value_bytes(graph->value[node->in[i]]);
   if (data) b->seconds = sl_interconnect_seconds(&x->joined, &attr->move, bytes);
   if (data) b->work = sl_interconnect_work(&x->joined, &attr->move, bytes);
   if (data && x->joined.nodes > 1) b->bytes = 2 * bytes * (x->joined.nodes - 1) / x->joined.nodes;
