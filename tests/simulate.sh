@@ -96,7 +96,7 @@ cp out both.json
 for zero in 1 3; do
   run simulate gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 --leaves 2 --machine vm-2 --ranks-per-node 2 --workers 1 --zero $zero --json
   check "ranks that share parameters, ZeRO $zero" test "$code" = 0
-  check 'each updates its share, which takes less time' less "$(number_of step_s out)" "$(number_of step_s both.json)"
+  check 'copies of what they share take no time' close_to "$(number_of step_s out)" "$(number_of step_s both.json)" 0.02
 done
 # The exchange's thread takes processor time from the only worker, at most what the sums need: 4 bytes a parameter.
 rate() { run simulate gpt2 --size layers=4,width=64,heads=2 --length 64 --batch 8 --leaves 2 --machine vm-2 --ranks-per-node 2 --workers 1 --what-if "network.shared_memory.cpu_gigabytes_per_s=$1" --json; }
