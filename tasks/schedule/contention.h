@@ -1,7 +1,7 @@
 /* Processor time that the exchange's thread takes from tasks. The thread is bound to the cores of its rank's CPU
- * workers (tasks/starpu/exchange.c). While one of them is idle, the thread has a core, and takes nothing. While all are
- * busy, it takes its work from their tasks: here a debt that grows evenly while the exchange moves; the next task to
- * end pays it, by ending that much later. Used by the joint predicted schedule (mesh.c) and by simulations. */
+ * workers (tasks/starpu/exchange.c). While a worker is idle, the thread uses its core and delays no task. While all are
+ * busy, it delays their tasks: the delay grows evenly while an exchange moves, and the next task to end ends that much
+ * later (it pays the debt). Used by the joint predicted schedule (mesh.c) and by simulations. */
 #ifndef SL_CONTENTION_H
 #define SL_CONTENTION_H
 

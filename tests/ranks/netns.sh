@@ -25,6 +25,8 @@ for n in 2 3; do
   check 'each host is a node' grep -q "^ranks      $n on $n nodes" out
   check 'each node has its own name' test "$(grep -c "^host       $HOSTS-[1-$n]:" out)" = $n
 done
+over -n 2 sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status
+if [ "$(nproc)" -ge 2 ]; then check 'two hosts have different CPUs' test "$(sort -u out | wc -l)" = 2; else skip 'two hosts have different CPUs: there is one'; fi
 over -n 4 -ppn 2 "$starling" info --no-measure
 check 'two ranks on each of two hosts' grep -q '^ranks      4 on 2 nodes' out
 # A gigabit is 0.125 GB/s; where other programs use the processors, less arrives.

@@ -20,7 +20,7 @@
 #include "tools/run/session.h"
 #include "tools/run/times.h"
 
-/* Medians that a time between two tasks counts at most. */
+/* A time between two tasks counts as at most this many medians. */
 static const double LONGEST_GAP = 10;
 
 typedef struct calibrate {

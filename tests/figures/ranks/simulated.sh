@@ -3,7 +3,7 @@
 # (tests/support/hosts.sh) of one core each with a link of 1 Gbit/s between them. calibrate --network measures shared
 # memory and link, and calibrate the tasks; nothing is fitted to the measured steps. Also the step that bench predicts.
 # ROUNDS: measurements of each step (3), in turn with the simulations, each after a new calibration; the medians count.
-# MODELS: fewer of the models. Needs a quiet machine with two cores or more; hosts need root. Takes ten minutes.
+# MODELS: fewer of the models. Needs a quiet machine with two cores or more; hosts need root. Takes 16 minutes.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/figures/figure.shlib"
