@@ -91,6 +91,7 @@ static void compute(float *array) {
   static volatile float kept; /* so that no compiler leaves the loop out */
   for (int i = at; i < at + STEP; i++) array[i] = array[i] * 0.999F + 1e-3F;
   kept = array[at];
+  (void)kept;
   at = (at + STEP) % ARRAY;
 }
 
