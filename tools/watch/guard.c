@@ -12,6 +12,7 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
 #include "tools/watch/siblings.h"
+#include "tools/watch/watch.h"
 
 enum { STOP_SECONDS = 15, END_SECONDS = 20, NOT_ARMED = -1 };
 
@@ -42,7 +43,7 @@ static void *end_anyway(void *arg) {
   sleep(END_SECONDS - STOP_SECONDS);
   sl_log(SL_LOG_WARNING, "MPI_Finalize did not return in %d s: this process, whose work is done, ends without it",
          END_SECONDS);
-  _exit(code);
+  sl__watch_exit(code);
 }
 
 void sl__guard_arm(int exit_code) { code = exit_code; }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/activity.h"
@@ -226,20 +227,20 @@ static void say(const char *file) {
 #define ENDS (SIGRTMIN + 8)      /* used by no library of ours */
 static const double ASKED_S = 5; /* the most a rank may take to exit; a busy machine needs tenths of a second */
 
-/* Exits. When a rank closes its connection to mpiexec before MPI has ended, mpiexec kills the other ranks of the host
- * and returns the signal's number instead of the exit code. So a child keeps the connection until mpiexec has seen all
- * ranks exit and closes it. */
-static void leave_job(void) {
+/* When a rank closes its connection to mpiexec before MPI has ended, mpiexec kills the other ranks of the host and
+ * returns the signal's number, or 0, instead of the exit code. So a child keeps the connection until mpiexec has seen
+ * all ranks exit and closes it. */
+void sl__watch_exit(int exit_code) {
   if (w.launcher > 0 && _Fork() == 0) {
     struct pollfd end = {.fd = w.launcher, .events = POLLRDHUP};
     close_range(0, (unsigned)w.launcher - 1, 0), close_range((unsigned)w.launcher + 1, ~0U, 0);
     poll(&end, 1, KEEPS_MS);
   }
-  _exit(w.exit_code);
+  _exit(exit_code);
 }
 static void end_here(int number) {
   (void)number;
-  leave_job();
+  sl__watch_exit(w.exit_code);
 }
 
 /* Asks the other ranks of this host to exit, and kills those that are stopped and do not. */
@@ -251,6 +252,9 @@ static void end_siblings(void) {
   for (int i = 0; i < n; i++) {
     if (found[i].rank < 0 || found[i].pid == getpid()) continue;
     if (!sl__process_catches(found[i].pid, ENDS)) continue;
+    /* The main thread of a stopped rank must not go on in MPI_Finalize: mpiexec would call the job failed. A signal to
+     * the process alone may be handled by another thread, after the main thread has gone on. */
+    syscall(SYS_tgkill, found[i].pid, found[i].pid, ENDS);
     kill(found[i].pid, ENDS), kill(found[i].pid, SIGCONT);
     asked[left++] = found[i].pid;
   }
@@ -265,7 +269,7 @@ static void end_now(void) {
   if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
   usleep(300000); /* mpiexec forwards the message */
   if (w.ranks > 1) end_siblings();
-  leave_job();
+  sl__watch_exit(w.exit_code);
 }
 
 static void *end_anyway(void *arg) {
@@ -687,6 +691,8 @@ static void *run(void *arg) {
 }
 
 sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) {
+  const char *launcher = getenv("PMI_FD");
+  w.launcher = launcher && atoi(launcher) > 2 ? atoi(launcher) : 0;
   if (w.ranks > 0 || patience <= 0) return SL_OK;
   w.ranks = sl_runtime_promised_ranks(), w.rank = rank;
   if (isnan(patience) && w.ranks > 1) patience = USUAL_S, w.option = NULL;
@@ -695,8 +701,6 @@ sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) 
   w.disk = disk > 0 ? disk : MORE_PATIENCE * patience > DISK_S ? MORE_PATIENCE * patience : DISK_S;
   if (w.disk < patience) w.disk = patience;
   w.exit_code = exit_code;
-  const char *launcher = getenv("PMI_FD");
-  w.launcher = launcher && atoi(launcher) > 2 ? atoi(launcher) : 0;
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
   sl__stacks_open();

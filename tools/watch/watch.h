@@ -29,5 +29,8 @@ void sl__watch_drop(void);
 void sl__watch_leave(void);
 /* Ends the job. Waits 0.3 s first: mpiexec may drop what a rank prints just before MPI_Abort. */
 void sl__watch_abort(int exit_code);
+/* Exits without ending MPI and without ending the other ranks: these must exit within 10 s. Call after
+ * sl__watch_open; allowed in a signal handler. */
+void sl__watch_exit(int exit_code) __attribute__((noreturn));
 
 #endif
