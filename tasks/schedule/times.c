@@ -64,14 +64,23 @@ sl_status sl_times_put(sl_times *t, const sl_time *time) {
   }
   sl_time *old = &t->time[*place - 1];
   for (int k = 0; k < SL_KINDS; k++)
-    if (time->seconds[k] > 0) old->seconds[k] = time->seconds[k];
+    if (time->seconds[k] > 0) old->seconds[k] = time->seconds[k], old->deviation[k] = time->deviation[k];
   return SL_OK;
 }
 
-double sl_times_find(const sl_times *t, const char *operation, uint32_t footprint, int kind) {
-  if (!t || t->n == 0) return 0;
+static const sl_time *find(const sl_times *t, const char *operation, uint32_t footprint) {
+  static const sl_time none;
+  if (!t || t->n == 0) return &none;
   const int place = *place_of(t, operation, footprint);
-  return place ? t->time[place - 1].seconds[kind] : 0;
+  return place ? &t->time[place - 1] : &none;
+}
+
+double sl_times_find(const sl_times *t, const char *operation, uint32_t footprint, int kind) {
+  return find(t, operation, footprint)->seconds[kind];
+}
+
+double sl_times_deviation(const sl_times *t, const char *operation, uint32_t footprint, int kind) {
+  return find(t, operation, footprint)->deviation[kind];
 }
 
 double sl_times_overhead(const sl_times *t, int kind) { return t ? t->overhead[kind] : 0; }

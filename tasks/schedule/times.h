@@ -16,8 +16,9 @@ typedef struct sl_times sl_times;
 
 typedef struct sl_time {
   char operation[32];
-  uint32_t footprint;       /* sl_node_footprint */
-  double seconds[SL_KINDS]; /* of a task; 0: not measured */
+  uint32_t footprint;         /* sl_node_footprint */
+  double seconds[SL_KINDS];   /* of a task, on average; 0: not measured */
+  double deviation[SL_KINDS]; /* standard deviation of a task's seconds, over their average */
 } sl_time;
 
 sl_status sl_times_create(sl_times **times);
@@ -26,6 +27,8 @@ void sl_times_destroy(sl_times *times); /* NULL is allowed */
 sl_status sl_times_put(sl_times *times, const sl_time *time);
 /* Seconds of such a task on a worker of this kind; 0: not measured, or times is NULL. */
 double sl_times_find(const sl_times *times, const char *operation, uint32_t footprint, int kind);
+/* The deviation of such a task's time; 0: not measured, or times is NULL. */
+double sl_times_deviation(const sl_times *times, const char *operation, uint32_t footprint, int kind);
 /* Seconds that a worker of this kind spends between two tasks that are both ready; 0: not measured, or times is NULL.
  */
 double sl_times_overhead(const sl_times *times, int kind);

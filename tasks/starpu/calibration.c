@@ -178,6 +178,9 @@ static sl_status look(sl_calibration *c) {
     SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
     kind->rejected = s->n - kind->samples + s->first_calls;
     kind->mean = s->n ? sl_mean_at_most(s->x, (size_t)s->n, SLOWEST * kind->median) : 0;
+    double squares = 0;
+    for (int i = 0; i < s->n; i++) squares += pow(fmin(s->x[i], SLOWEST * kind->median) - kind->mean, 2);
+    kind->deviation = kind->mean > 0 ? sqrt(squares / s->n) / kind->mean : 0;
   }
   return SL_OK;
 }

@@ -28,8 +28,8 @@ typedef struct sl_calibration_kind {
   int samples, rejected;
   /* Of the accepted samples: median in s, and 1.4826 MAD over the median (a robust standard deviation). mean: s, of all
    * samples but first calls, each at most three medians: on average a step takes the sum of its tasks' means, slow
-   * tasks included. */
-  double median, mean, spread;
+   * tasks included. deviation: their standard deviation over their mean. */
+  double median, mean, spread, deviation;
 } sl_calibration_kind;
 
 /* Number of samples per kind that StarPU requires: 10, or $STARPU_CALIBRATE_MINIMUM. */

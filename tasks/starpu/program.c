@@ -479,7 +479,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
                                                              sl_runtime_gpus(runtime));
   machine.fast = sl_runtime_fast(runtime);
   if (!options->machine && plan->tiles.blocks) sl_machine_set_tiles(&machine);
-  p->machine = machine;
+  p->machine = options->runs_on ? *options->runs_on : machine;
+  p->machine.fast = machine.fast;
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->planned,

@@ -39,6 +39,7 @@ typedef struct sl_program_options {
    * feedback, which start at zero, so the bits depend on the number of ranks. */
   sl_compression compression;
   const sl_machine *machine; /* for the predicted schedule; NULL: an ordinary one */
+  const sl_machine *runs_on; /* in a simulation, the machine whose times the tasks take; NULL: `machine` */
   int planned; /* 1: with GPUs, each task runs in the memory where the predicted schedule puts it; 0: where
                   the policy puts it */
   int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */

@@ -182,7 +182,7 @@ static void keep_speeds(const calibrate *c) {
   sl__machine_keep(c->job.runtime, &m);
 }
 
-/* Keeps the means for simulations, even those of too few samples, because nothing better is known. */
+/* Keeps means and deviations for simulations, even those of too few samples, because nothing better is known. */
 static sl_status keep_times(calibrate *c) {
   const sl_graph *g = sl_program_graph(c->job.program);
   char path[PATH_MAX];
@@ -194,7 +194,8 @@ static sl_status keep_times(calibrate *c) {
     if (g->node[kind->node]->bucket || !(kind->mean > 0)) continue;
     sl_time t = {.footprint = sl_node_footprint(g, g->node[kind->node])};
     snprintf(t.operation, sizeof t.operation, "%s", g->node[kind->node]->op->name);
-    t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->mean;
+    const int worker = kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU;
+    t.seconds[worker] = kind->mean, t.deviation[worker] = kind->deviation;
     SL_TRY_OUT(sl_times_put(times, &t));
   }
   if (c->n_gaps) {

@@ -27,6 +27,9 @@ sl__times_of sl__times_of_run(const sl_runtime *rt) {
                         .kernels = sl_runtime_gpus(rt) > 0 ? (sl_gpu_kernels)sl_runtime_fast(rt) : SL_GPU_EXACT};
 }
 
+static const char *const seconds_keys[SL_KINDS] = {[SL_KIND_CPU] = "cpu_s", [SL_KIND_GPU] = "gpu_s"};
+static const char *const deviation_keys[SL_KINDS] = {[SL_KIND_CPU] = "cpu_deviation", [SL_KIND_GPU] = "gpu_deviation"};
+
 static int fits(double seconds) { return isfinite(seconds) && seconds >= 0; }
 
 static const char *const kernels_names[] = {[SL_GPU_EXACT] = "exact", [SL_GPU_FAST] = "fast", [SL_GPU_TF32] = "tf32"};
@@ -70,9 +73,11 @@ sl_status sl__times_read(const char *path, const sl__times_of *of, sl_times *tim
     json_int_t footprint;
     sl_time t = {.footprint = 0};
     one = json_array_get(list, i);
-    if (json_unpack(one, "{s:s, s:I, s?F, s?F}", "operation", &operation, "footprint", &footprint, "cpu_s",
-                    &t.seconds[SL_KIND_CPU], "gpu_s", &t.seconds[SL_KIND_GPU]) != 0 ||
+    if (json_unpack(one, "{s:s, s:I, s?F, s?F, s?F, s?F}", "operation", &operation, "footprint", &footprint, "cpu_s",
+                    &t.seconds[SL_KIND_CPU], "gpu_s", &t.seconds[SL_KIND_GPU], "cpu_deviation",
+                    &t.deviation[SL_KIND_CPU], "gpu_deviation", &t.deviation[SL_KIND_GPU]) != 0 ||
         footprint < 0 || footprint > UINT32_MAX || !fits(t.seconds[SL_KIND_CPU]) || !fits(t.seconds[SL_KIND_GPU]) ||
+        !fits(t.deviation[SL_KIND_CPU]) || !fits(t.deviation[SL_KIND_GPU]) ||
         snprintf(t.operation, sizeof t.operation, "%s", operation) >= (int)sizeof t.operation)
       status = sl_fail(SL_EFORMAT, "%s: time number %zu is damaged; 'starling calibrate' measures anew", path, i);
     t.footprint = (uint32_t)footprint;
@@ -117,8 +122,10 @@ sl_status sl__times_keep(const char *path, const sl__times_of *of, const sl_time
   for (int i = 0; i < sl_times_count(all); i++) {
     const sl_time *t = sl_times_at(all, i);
     json_t *one = json_pack("{s:s, s:I}", "operation", t->operation, "footprint", (json_int_t)t->footprint);
-    if (t->seconds[SL_KIND_CPU] > 0) json_object_set_new(one, "cpu_s", json_real(t->seconds[SL_KIND_CPU]));
-    if (t->seconds[SL_KIND_GPU] > 0) json_object_set_new(one, "gpu_s", json_real(t->seconds[SL_KIND_GPU]));
+    for (int k = 0; k < SL_KINDS; k++) {
+      if (t->seconds[k] > 0) json_object_set_new(one, seconds_keys[k], json_real(t->seconds[k]));
+      if (t->deviation[k] > 0) json_object_set_new(one, deviation_keys[k], json_real(t->deviation[k]));
+    }
     if (!one || json_array_append_new(list, one) != 0) SL_TRY_OUT(sl_no_memory("for measured times as JSON"));
   }
   status = json ? sl_json_write(path, json) : sl_no_memory("for measured times as JSON");

@@ -36,6 +36,7 @@ typedef struct run {
   sl_plan plan;
   sl_machine machine;
   sl_times *times;     /* measured; NULL: none */
+  double predicted;    /* seconds of a step by the predicted schedule */
   int kinds, measured; /* kinds of tasks; those whose time was measured */
   sl_runtime *runtime;
   sl_network network;
@@ -101,6 +102,35 @@ static size_t records_of(const run *r) {
   return (size_t)fmin(fmax(tasks * steps, SL_RECORDER_CAPACITY), 1 << 20);
 }
 
+/* Seconds of a step by the predicted schedule. If times were measured, this is a schedule by them, not the plan's. */
+static sl_status predict(run *r) {
+  const sl_graph *g = sl_program_graph(r->program);
+  r->predicted = sl_program_schedule(r->program)->makespan;
+  if (!r->times) return SL_OK;
+  char *keep = calloc((size_t)g->n_values + 1, 1);
+  sl_schedule *schedule;
+  if (!keep) return sl_no_memory("for %d values", g->n_values);
+  for (sl_value v = 0; v < g->n_values; v++) keep[v] = g->value[v]->logical == r->network.loss;
+  const sl_status status = sl_schedule_create(g, keep, &r->plan.tiles, &r->machine, &schedule);
+  free(keep);
+  if (status != SL_OK) return status;
+  r->predicted = schedule->makespan;
+  sl_schedule_destroy(schedule);
+  return SL_OK;
+}
+
+/* The machine by which a real run plans its priorities and its memory (sl__machine_predicts): it knows rates, at most,
+ * and no measured times. */
+static sl_machine planned_for(const run *r) {
+  sl_machine machine = r->machine;
+  if (r->times && r->job.share.gpus == 0) {
+    machine = sl_machine_default(r->job.share.cpus, r->job.threads, 0);
+    if (r->plan.tiles.blocks) sl_machine_set_tiles(&machine);
+  }
+  machine.times = NULL;
+  return machine;
+}
+
 static sl_status prepare(run *r) {
   const sl__options *o = r->o;
   SL_TRY(sl__simulated_of(o, &r->job));
@@ -124,16 +154,19 @@ static sl_status prepare(run *r) {
   SL_TRY(sl_recorder_create(records_of(r), &r->recorder));
   SL_TRY(sl_store_create(&r->store));
   const sl_value keep[] = {r->network.loss};
+  const sl_machine planned = planned_for(r);
   const sl_program_options with = {.recorder = r->recorder,
                                    .keep = keep,
                                    .n_keep = 1,
                                    .first_leaf = r->first_leaf,
                                    .no_priorities = o->no_priorities,
-                                   .machine = &r->machine,
+                                   .machine = &planned,
+                                   .runs_on = &r->machine,
                                    .zero = (int)o->zero,
                                    .planned = sl__placed_by_plan(o, r->job.share.gpus),
                                    .lru = o->gpu_eviction && strcmp(o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &r->plan, &with, &r->program));
+  SL_TRY(predict(r));
   return count_measured(r);
 }
 
@@ -253,8 +286,7 @@ static void print_text(const run *r) {
   if (r->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * r->bound.mixed / r->median, 1e3 * r->bound.mixed, 1e3 * r->bound.critical_path, 1e3 * r->bound.area);
-  printf("predicted        %10.3f ms   by the schedule made beforehand\n",
-         1e3 * sl_program_schedule(r->program)->makespan);
+  printf("predicted        %10.3f ms   by the schedule made beforehand\n", 1e3 * r->predicted);
   printf("worker time      %10.1f %%    in kernels; idle:", 100 * r->usage.kernels);
   for (int c = 0; c < SL_IDLE_CAUSES; c++)
     printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * r->usage.idle[c]);
@@ -283,11 +315,11 @@ static sl_status print_json(const run *r) {
       "gpus", r->job.share.gpus, "sched", sl_runtime_sched(r->runtime), "steps", (json_int_t)r->steps, "step_s",
       r->median, "samples_per_s", (double)r->plan.batch / r->median, "gflops", 1e-9 * r->flops / r->median,
       "step_flops", r->flops, "percent_of_peak", 100 * r->flops / r->median / peak(r));
-  json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:I}", "bound_s", r->bound.mixed,
-                           "critical_path_s", r->bound.critical_path, "area_s", r->bound.area, "predicted_step_s",
-                           sl_program_schedule(r->program)->makespan, "kernel_percent", 100 * r->usage.kernels,
-                           "idle_percent", idle, "tasks", sl_program_graph(r->program)->n_nodes, "moved_bytes",
-                           r->moved, "predicted_peak_bytes", (json_int_t)peak_bytes(r));
+  json_t *more =
+      json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:I}", "bound_s", r->bound.mixed, "critical_path_s",
+                r->bound.critical_path, "area_s", r->bound.area, "predicted_step_s", r->predicted, "kernel_percent",
+                100 * r->usage.kernels, "idle_percent", idle, "tasks", sl_program_graph(r->program)->n_nodes,
+                "moved_bytes", r->moved, "predicted_peak_bytes", (json_int_t)peak_bytes(r));
   char policies[4096];
   if (all && sl_policies_names(r->o->sched_lib, policies, sizeof policies) == SL_OK)
     json_object_set_new(all, "policies", json_string(policies));
