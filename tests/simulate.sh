@@ -209,6 +209,40 @@ printf '%s\n' 'name: here' 'source: measured' "times: $times" \
 # shellcheck disable=SC2086
 run simulate $small --machine here.yaml --workers 1 --json
 check 'every kind of task has a measured time' test "$(number_of kinds out)" -gt 20 -a "$(number_of kinds out)" = "$(number_of measured_kinds out)"
+# Times vary as much as they were measured to vary: from step to step, but not from run to run.
+varied() { # deviation, steps
+  sed "s/\(\"cpu_deviation\": \)[-+0-9.e]*/\1$1/" "$times" >varied.json
+  sed "s,^times: .*,times: $work/varied.json," here.yaml >varied.yaml
+  # shellcheck disable=SC2086
+  run simulate $small --machine varied.yaml --workers 1 --steps "$2" --json
+}
+check 'calibrate keeps deviations' test "$(grep -c cpu_deviation "$times")" -gt 20
+varied 0 1
+mean=$(number_of step_s out)
+varied 0 41
+check 'without deviations, all steps take the same time' close_to "$(number_of step_s out)" "$mean" 1e-4
+varied 0.5 41
+grep -v process_peak_bytes out >first
+check 'with deviations, the median step is near that of the means' close_to "$(number_of step_s out)" "$mean" 0.1
+check 'but it is another one' test "$(number_of step_s out)" != "$mean"
+varied 0.5 41
+grep -v process_peak_bytes out >second
+check 'a second simulation gives the same' cmp second first
+# A real run plans its memory without measured times, so a simulation does, too.
+peak_of() { # machine
+  run simulate lenet --batch 64 --shards 8 --workers 2 --machine "$1" --steps 1 --json
+  number_of predicted_peak_bytes out
+}
+run calibrate lenet --batch 64 --shards 8 --workers 2 --gpus 0 --samples 10 --quiet
+lenet=$(find "${STARPU_HOME:-$HOME}" -name '*-2x1-times.json' | head -n 1)
+sed "s/cores: 1/cores: 2/; s,^times: .*,times: $lenet," here.yaml >lenet.yaml
+awk '/"cpu_s"/ && n++ % 3 == 0 { sub(/: [-+0-9.e]*/, ": 0.01") } { print }' "$lenet" >odd.json
+sed "s,^times: .*,times: $work/odd.json," lenet.yaml >odd.yaml
+peak_of lenet.yaml >peak.lenet
+step=$(number_of step_s out)
+peak_of odd.yaml >peak.odd
+check 'other times of tasks, other steps' test "$(number_of step_s out)" != "$step"
+check 'but the same plan of the memory' cmp peak.lenet peak.odd
 sed 's/cores: 1/cores: 2/' here.yaml >team.yaml
 # shellcheck disable=SC2086
 run simulate $small --machine team.yaml --workers 1 --threads-per-worker 2 --json

@@ -34,11 +34,16 @@ static void kinds(void **state) {
     assert_true(sl_times_find(times, "linear_dx", i, SL_KIND_GPU) == 0);
   }
   /* A later measurement replaces what it has measured, and nothing else. */
-  const sl_time again = time_of("linear", 3, 0, 9);
+  sl_time again = time_of("linear", 3, 0, 9);
+  again.deviation[SL_KIND_CPU] = 0.25, again.deviation[SL_KIND_GPU] = 0.5;
   assert_ok(sl_times_put(times, &again));
   assert_int_equal(sl_times_count(times), 2 * MANY);
   assert_true(sl_times_find(times, "linear", 3, SL_KIND_CPU) == 4);
   assert_true(sl_times_find(times, "linear", 3, SL_KIND_GPU) == 9);
+  assert_true(sl_times_deviation(times, "linear", 3, SL_KIND_CPU) == 0);
+  assert_true(sl_times_deviation(times, "linear", 3, SL_KIND_GPU) == 0.5);
+  assert_true(sl_times_deviation(times, "linear_dx", 3, SL_KIND_GPU) == 0);
+  assert_true(sl_times_deviation(NULL, "linear", 3, SL_KIND_GPU) == 0);
   assert_string_equal(sl_times_at(times, 1)->operation, "linear_dw");
   sl_times_destroy(times);
 }

@@ -25,8 +25,9 @@ static void keep(const char *path, const sl_time *time) {
 static void kept(void **state) {
   const char *path = scratch_path(*state, "times.json");
   sl_times *times;
-  const sl_time a = time_of("linear", 4294967295u, 1.25e-6, 0), b = time_of("conv2d", 0, 0, 3.5e-7),
-                c = time_of("linear", 4294967295u, 2e-6, 0);
+  sl_time a = time_of("linear", 4294967295u, 1.25e-6, 0), b = time_of("conv2d", 0, 0, 3.5e-7),
+          c = time_of("linear", 4294967295u, 2e-6, 0);
+  b.deviation[SL_KIND_GPU] = 0.125, c.deviation[SL_KIND_CPU] = 0.25;
   keep(path, &a), keep(path, &b), keep(path, &c);
   assert_ok(sl_times_create(&times));
   sl_times_set_overhead(times, SL_KIND_CPU, 3e-6);
@@ -39,6 +40,8 @@ static void kept(void **state) {
   assert_true(sl_times_overhead(times, SL_KIND_CPU) == 3e-6 && sl_times_overhead(times, SL_KIND_GPU) == 0);
   assert_true(sl_times_find(times, "linear", 4294967295u, SL_KIND_CPU) == 2e-6);
   assert_true(sl_times_find(times, "conv2d", 0, SL_KIND_GPU) == 3.5e-7);
+  assert_true(sl_times_deviation(times, "linear", 4294967295u, SL_KIND_CPU) == 0.25);
+  assert_true(sl_times_deviation(times, "conv2d", 0, SL_KIND_GPU) == 0.125);
   sl_times_destroy(times);
 }
 
@@ -74,6 +77,8 @@ static void damaged(void **state) {
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": -1}]}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 4294967296}]}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 1, \"cpu_s\": -1}]}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 1, "
+      "\"cpu_deviation\": -1}]}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": "
       "\"a name that is longer than any operation has\", \"footprint\": 1}]}",
       "[1"};
