@@ -37,8 +37,13 @@ double sl_mean_at_most(const double *x, size_t n, double most) {
   return sum / (double)n;
 }
 
-double sl_deviation(const double *x, size_t n, double mean) {
+double sl_deviation_at_most(const double *x, size_t n, double mean, double most) {
   double squares = 0;
-  for (size_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
+  for (size_t i = 0; i < n; i++) {
+    const double off = fmin(x[i], most) - mean;
+    squares += off * off;
+  }
   return sqrt(squares / (double)n);
 }
+
+double sl_deviation(const double *x, size_t n, double mean) { return sl_deviation_at_most(x, n, mean, INFINITY); }

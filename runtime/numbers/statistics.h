@@ -20,6 +20,7 @@ double sl_absolute_deviation(const double *x, size_t n, double middle, double *r
 double sl_mean(const double *x, size_t n);
 /* Each number counts as at most `most`. */
 double sl_mean_at_most(const double *x, size_t n, double most);
+double sl_deviation_at_most(const double *x, size_t n, double mean, double most);
 double sl_deviation(const double *x, size_t n, double mean); /* standard deviation, of these n: over n, not n - 1 */
 
 #ifdef __cplusplus

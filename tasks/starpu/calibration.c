@@ -177,10 +177,9 @@ static sl_status look(sl_calibration *c) {
     sl_calibration_kind *kind = &c->kind[k];
     SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
     kind->rejected = s->n - kind->samples + s->first_calls;
-    kind->mean = s->n ? sl_mean_at_most(s->x, (size_t)s->n, SLOWEST * kind->median) : 0;
-    double squares = 0;
-    for (int i = 0; i < s->n; i++) squares += pow(fmin(s->x[i], SLOWEST * kind->median) - kind->mean, 2);
-    kind->deviation = kind->mean > 0 ? sqrt(squares / s->n) / kind->mean : 0;
+    const double most = SLOWEST * kind->median;
+    kind->mean = s->n ? sl_mean_at_most(s->x, (size_t)s->n, most) : 0;
+    kind->deviation = kind->mean > 0 ? sl_deviation_at_most(s->x, (size_t)s->n, kind->mean, most) / kind->mean : 0;
   }
   return SL_OK;
 }

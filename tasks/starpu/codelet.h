@@ -55,10 +55,12 @@ typedef struct sl__task {
   atomic_int worker;   /* worker that ran it last; -1: none yet */
   int ahead;           /* index of the StarPU buffer with its rows, copied a step ahead (inputs.h); -1: none */
   int mark;            /* on a GPU, while recorded: number of the pair of CUDA events that time the kernel; else -1 */
-  double simulated[SL_KINDS], deviation[SL_KINDS]; /* in a simulation: seconds on each kind of worker (times.h) */
-  double drawn;                                    /* seconds that the running task takes; 0: it does not run */
-  int64_t executed;                                /* how many times it has run */
-  sl__counter *counters;                           /* by worker */
+  /* In a simulation: */
+  double simulated[SL_KINDS]; /* mean seconds on each kind of worker */
+  double deviation[SL_KINDS]; /* of these seconds (times.h) */
+  double drawn;               /* seconds that the running task takes; 0: it does not run */
+  int64_t executed;           /* how many times it has run */
+  sl__counter *counters;      /* by worker */
 } sl__task;
 
 /* The time at which the task became ready: the end of its last predecessor, or its submission if later. */

@@ -17,7 +17,7 @@ struct sl_program {
   sl_memory *memory;
   sl_recorder *recorder;
   sl_plan plan;
-  sl_machine machine;
+  sl_machine machine;         /* whose times simulated tasks take */
   sl_tensor **tensor;         /* [values] tensors that persistent values are bound to */
   char *kept;                 /* [values] */
   sl_block arena;             /* slots; slots of exchanged values lie in the exchanges' memory */

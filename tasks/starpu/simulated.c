@@ -48,7 +48,7 @@ void sl__simulated_exchange_ends(double work, double seconds) {
   sl_contention_end(&load, work, seconds);
 }
 
-/* In place of codelet.c's: notes also that the worker is busy, and how long. */
+/* In place of codelet.c's: draws the task's time, and notes that the worker is busy. */
 static void taken(void *arg) {
   sl__task *t = arg;
   const int kind = kind_here();

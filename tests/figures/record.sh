@@ -61,7 +61,8 @@ HELD=0 MICRO=8 gpt2 'gpt2-xl, 8 H100' 388 8 128 gpt2-xl --machine dgx-h100 --rec
 # Lambda, deeplearning-benchmark: PyTorch in mixed precision on 1 to 8 H100 SXM of a node, the least and the most of
 # six machines: ResNet-50, 1,280 images a GPU; BERT-base on SQuAD, 320 sequences of 384 tokens a GPU (here in 5
 # micro-batches, and with the head of pretraining, which predicts a word at each position). On 8 GPUs BERT-base is
-# published as over 11 times as fast as on one, which no machine can be, so that row is not held.
+# published as over 11 times as fast as on one, which no machine can be, so that row is not held. Of the other rows only
+# the scaling is held: PyTorch reaches a smaller share of the peak than the machine's `efficiency`.
 lambda() { # what, GPUs, published (lowest, highest), published on one GPU, 1: the scaling is held, model and options
   local what=$1 gpus=$2 low=$3 high=$4 one=$5 held=$6 got
   shift 6

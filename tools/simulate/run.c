@@ -119,8 +119,8 @@ static sl_status predict(run *r) {
   return SL_OK;
 }
 
-/* The machine by which a real run plans its priorities and its memory (sl__machine_predicts): it knows rates, at most,
- * and no measured times. */
+/* The machine for the plan of priorities and memory. A real run plans without measured times (sl__machine_predicts), so
+ * a simulation with such times does, too: by the rates of GPUs, or by those of an ordinary machine. */
 static sl_machine planned_for(const run *r) {
   sl_machine machine = r->machine;
   if (r->times && r->job.share.gpus == 0) {
