@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -50,12 +51,16 @@ static int64_t now_ns(clockid_t clock) {
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+/* Whether this process simulates. Its workers are not threads that wait beside busy ones: in a rest nothing runs. */
+static int simulates(void) { return strcmp(program_invocation_short_name, "starling-sim") == 0; }
+
 static _Thread_local int64_t since_ns; /* when the calling thread began to wait; 0: it does not */
 
 /* Waking costs several microseconds, which dozens of waiting threads would take from those that compute: a thread rests
  * the longer the longer it has waited. */
 static void rest(int64_t longest_ns) {
   static _Thread_local int64_t used_ns; /* at the last rest */
+  if (simulates()) return;
   const int64_t now = now_ns(CLOCK_MONOTONIC), used = now_ns(CLOCK_THREAD_CPUTIME_ID);
   if (since_ns == 0 || used - used_ns > POLLING_NS) since_ns = now;
   used_ns = used;
