@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
-#include <string.h>
 #include <time.h>
 
 enum {
@@ -26,12 +25,14 @@ struct starpu_conf;
 unsigned ucp_worker_progress(void *worker);
 int starpu_init(struct starpu_conf *conf);
 
+static int simulates; /* The process holds SimGrid, which runs all workers in turn: a rest would stop them all. */
 static unsigned (*progress)(void *worker);
 static int (*begin)(struct starpu_conf *conf);
 static int (*when_idle)(unsigned (*hook)(void *arg), void *arg), (*at_progress)(unsigned (*hook)(void *arg), void *arg);
 
 /* At the start, because allocations may fail later. */
 __attribute__((constructor)) static void find(void) {
+  simulates = dlsym(RTLD_DEFAULT, "simgrid_get_clock") != NULL;
   progress = (unsigned (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
   begin = (int (*)(struct starpu_conf *))dlsym(RTLD_NEXT, "starpu_init");
   when_idle = (int (*)(unsigned (*)(void *), void *))dlsym(RTLD_NEXT, "starpu_idle_hook_register");
@@ -51,16 +52,13 @@ static int64_t now_ns(clockid_t clock) {
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Whether this process simulates. Its workers are not threads that wait beside busy ones: in a rest nothing runs. */
-static int simulates(void) { return strcmp(program_invocation_short_name, "starling-sim") == 0; }
-
 static _Thread_local int64_t since_ns; /* when the calling thread began to wait; 0: it does not */
 
 /* Waking costs several microseconds, which dozens of waiting threads would take from those that compute: a thread rests
  * the longer the longer it has waited. */
 static void rest(int64_t longest_ns) {
   static _Thread_local int64_t used_ns; /* at the last rest */
-  if (simulates()) return;
+  if (simulates) return;
   const int64_t now = now_ns(CLOCK_MONOTONIC), used = now_ns(CLOCK_THREAD_CPUTIME_ID);
   if (since_ns == 0 || used - used_ns > POLLING_NS) since_ns = now;
   used_ns = used;
