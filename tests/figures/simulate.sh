@@ -4,7 +4,7 @@
 # of the machine changes by the minute with other work. Nothing is fitted to the measured steps. Prints each pair, the
 # median and the worst error, the error of the predicted peak of the memory, the order of the policies, and how long a
 # simulation of 100,000 tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (3). MODELS,
-# POLICIES, WORKERS: fewer of them. Needs a quiet machine.
+# POLICIES, WORKERS: fewer of them. SIZES: a pattern of sizes ('--batch 4*'). Needs a quiet machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/figures/figure.shlib"
@@ -31,6 +31,8 @@ process=$("$starling" info --machine 2>/dev/null | sed -n 's/^ *process_megabyte
 : >pairs
 for model in ${MODELS:-lenet gpt2-nano gpt2}; do
   while read -r size; do
+    # shellcheck disable=SC2254 # a pattern
+    case $size in ${SIZES:-*}) ;; *) continue ;; esac
     for workers in ${WORKERS:-1 2}; do
       for round in $(seq "$rounds"); do
         from=$SECONDS
