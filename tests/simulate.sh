@@ -228,6 +228,21 @@ check 'but it is another one' test "$(number_of step_s out)" != "$mean"
 varied 0.5 41
 grep -v process_peak_bytes out >second
 check 'a second simulation gives the same' cmp second first
+# Each policy needs its own time to start a task.
+# shellcheck disable=SC2086
+run calibrate $small --workers 1 --gpus 0 --samples 10 --sched dmda --json
+check 'calibrate shows the policy' grep -q '"sched": "dmda"' out
+check 'and its time to start a task' test "$(number_of start_s out)" != 0
+check 'times keep those of both policies' sh -c 'grep -q "\"lws\": " "$1" && grep -q "\"dmda\": " "$1"' - "$times"
+sed 's/\("cpu_deviation": \)[-+0-9.e]*/\10/; s/\("dmda": \)[-+0-9.e]*/\10.001/' "$times" >slow.json
+sed "s,^times: .*,times: $work/slow.json," here.yaml >slow.yaml
+for policy in lws dmda; do
+  # shellcheck disable=SC2086
+  run simulate $small --machine slow.yaml --workers 1 --sched $policy --json
+  number_of step_s out >step.$policy
+done
+check 'a simulation takes that of its policy' \
+  close_to "$(cat step.dmda)" "$(awk -v tasks="$(number_of tasks out)" '{ print $1 + 0.001 * tasks }' step.lws)" 0.02
 # A real run plans its memory without measured times, so a simulation does, too.
 peak_of() { # machine
   run simulate lenet --batch 64 --shards 8 --workers 2 --machine "$1" --steps 1 --json

@@ -10,7 +10,7 @@
 
 #include "runtime/machine/runtime.h"
 
-static const char STANDARD[] = "lws", ENTRY[] = "starpu_get_sched_lib_policies";
+static const char ENTRY[] = "starpu_get_sched_lib_policies";
 typedef struct starpu_sched_policy **(*entry_function)(void);
 
 static sl_status load_list(const char *path, struct starpu_sched_policy ***list) {
@@ -56,7 +56,7 @@ sl_status sl_policies_names(const char *library, char *text, size_t n) {
 sl_status sl_policies_find(const char *library, const char *name, struct starpu_sched_policy **policy, int *own) {
   struct starpu_sched_policy **list;
   SL_TRY(load(library, &list));
-  if (!name || !*name) name = *list ? (*list)->policy_name : STANDARD;
+  if (!name || !*name) name = *list ? (*list)->policy_name : SL_POLICY_STANDARD;
   for (int pass = 0; pass < 2; pass++)
     for (struct starpu_sched_policy **p = pass ? starpu_sched_get_predefined_policies() : list; *p; p++)
       if (strcmp((*p)->policy_name, name) == 0) {

@@ -29,8 +29,7 @@ sl_status sl_times_put(sl_times *times, const sl_time *time);
 double sl_times_find(const sl_times *times, const char *operation, uint32_t footprint, int kind);
 /* The deviation of such a task's time; 0: not measured, or times is NULL. */
 double sl_times_deviation(const sl_times *times, const char *operation, uint32_t footprint, int kind);
-/* Seconds that a worker of this kind spends between two tasks that are both ready; 0: not measured, or times is NULL.
- */
+/* Seconds that an idle worker of this kind needs to start a ready task; 0: not measured, or times is NULL. */
 double sl_times_overhead(const sl_times *times, int kind);
 void sl_times_set_overhead(sl_times *times, int kind, double seconds);
 int sl_times_count(const sl_times *times);

@@ -20,8 +20,8 @@
 #include "tools/run/session.h"
 #include "tools/run/times.h"
 
-/* A time between two tasks counts as at most this many medians. */
-static const double LONGEST_GAP = 10;
+/* The time that a worker needs to start a task counts as at most this many medians. */
+static const double LONGEST_START = 10;
 
 typedef struct calibrate {
   const sl__options *o;
@@ -31,8 +31,8 @@ typedef struct calibrate {
   const sl_calibration_kind *kind;
   int n, lacking; /* number of kinds; number of those with too few samples */
   int samples;    /* wanted */
-  double *gap;    /* [n_gaps] seconds of CPU workers between two ready tasks */
-  size_t n_gaps;
+  double *start;  /* [n_starts] seconds that CPU workers needed to start a ready task */
+  size_t n_starts;
   sl_timeline *timeline; /* for the sizes of tasks */
   char *said;            /* the text to print */
 } calibrate;
@@ -58,19 +58,20 @@ static int by_worker(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Collects what a task costs besides its kernel: the time between two tasks of a CPU worker, if the second task was
- * ready before the first one ended. Sorts the records. */
-static sl_status add_gaps(calibrate *c, sl_record *records, size_t n) {
+/* Collects what a task costs besides its kernel: the time from which it was ready and its CPU worker idle, to its
+ * start. The policy decides about it: how it looks for a worker and how the worker finds the task. Sorts the records.
+ */
+static sl_status add_starts(calibrate *c, sl_record *records, size_t n) {
   enum { MOST = 100000 };
-  double *more = realloc(c->gap, (c->n_gaps + n + 1) * sizeof *more);
-  if (!more) return sl_no_memory("for the times between tasks");
-  c->gap = more;
+  double *more = realloc(c->start, (c->n_starts + n + 1) * sizeof *more);
+  if (!more) return sl_no_memory("for the starts of tasks");
+  c->start = more;
   qsort(records, n, sizeof *records, by_worker);
-  for (size_t i = 1; i < n && c->n_gaps < MOST; i++) {
+  for (size_t i = 1; i < n && c->n_starts < MOST; i++) {
     const sl_record *a = &records[i - 1], *b = &records[i];
-    if (a->kind != SL_RECORD_TASK || b->kind != SL_RECORD_TASK || a->worker != b->worker || b->ready > a->end) continue;
+    if (a->kind != SL_RECORD_TASK || b->kind != SL_RECORD_TASK || a->worker != b->worker) continue;
     if (sl_runtime_worker_kind(c->job.runtime, b->worker) == SL_WORKER_CPU)
-      c->gap[c->n_gaps++] = 1e-9 * (double)(b->start - a->end);
+      c->start[c->n_starts++] = 1e-9 * (double)(b->start - (b->ready > a->end ? b->ready : a->end));
   }
   return SL_OK;
 }
@@ -86,7 +87,7 @@ static sl_status collect(calibrate *c) {
     SL_TRY(sl__job_step(s, s->facts.training.learning_rate, NULL));
     SL_TRY(sl_recorder_snapshot(s->recorder, &records, &n));
     sl_status status = sl_calibration_add(c->calibration, records, n);
-    if (status == SL_OK) status = add_gaps(c, records, n);
+    if (status == SL_OK) status = add_starts(c, records, n);
     free(records);
     SL_TRY(status);
     SL_TRY(look(c));
@@ -105,6 +106,12 @@ static void size_of(const calibrate *c, int k, char *text, size_t n) {
 
 static const char *worker_name(const sl_calibration_kind *kind) {
   return kind->worker == SL_WORKER_CPU ? "CPU" : "GPU";
+}
+
+/* Mean seconds in which a CPU worker starts a ready task; 0: not measured. */
+static double mean_start(const calibrate *c) {
+  const double longest = c->n_starts ? LONGEST_START * sl_median(c->start, c->n_starts) : 0;
+  return c->n_starts ? sl_mean_at_most(c->start, c->n_starts, longest) : 0;
 }
 
 static sl_status print_table(const calibrate *c, FILE *to) {
@@ -126,6 +133,9 @@ static sl_status print_table(const calibrate *c, FILE *to) {
     }
     fputc('\n', to);
   }
+  if (c->n_starts)
+    fprintf(to, "Under %s an idle CPU worker starts a ready task after %.1f us.\n", sl_runtime_sched(s->runtime),
+            1e6 * mean_start(c));
   fprintf(to, "%d of %d have %d samples or more, and are stored for machine %s in %s\n", c->n - c->lacking, c->n,
           c->samples, sl_runtime_model_host(s->runtime), sl_runtime_sampling(s->runtime));
   return SL_OK;
@@ -144,11 +154,12 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                          kind->tasks, "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median,
                          "mean_s", kind->mean, "spread", kind->spread, "stored", kind->samples >= c->samples));
   }
-  json_t *all = json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "size",
-                          sl_model_sizes_to_json(s->facts.model), "plan", sl_plan_to_json(&s->facts.plan), "machine",
-                          sl_runtime_model_host(s->runtime), "folder", sl_runtime_sampling(s->runtime), "workers",
-                          sl_runtime_cpu_workers(s->runtime), "steps", (json_int_t)s->step, "samples", c->samples,
-                          "lacking", c->lacking, "kinds", kinds);
+  json_t *all =
+      json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:s, s:f, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "size",
+                sl_model_sizes_to_json(s->facts.model), "plan", sl_plan_to_json(&s->facts.plan), "machine",
+                sl_runtime_model_host(s->runtime), "folder", sl_runtime_sampling(s->runtime), "workers",
+                sl_runtime_cpu_workers(s->runtime), "sched", sl_runtime_sched(s->runtime), "start_s", mean_start(c),
+                "steps", (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
   if (!all) return sl_no_memory("for the figures as JSON");
   const sl_status status = sl_json_print(to, all, 9);
   json_decref(all);
@@ -198,10 +209,7 @@ static sl_status keep_times(calibrate *c) {
     t.seconds[worker] = kind->mean, t.deviation[worker] = kind->deviation;
     SL_TRY_OUT(sl_times_put(times, &t));
   }
-  if (c->n_gaps) {
-    const double median = sl_median(c->gap, c->n_gaps);
-    sl_times_set_overhead(times, SL_KIND_CPU, sl_mean_at_most(c->gap, c->n_gaps, LONGEST_GAP * median));
-  }
+  if (c->n_starts) sl_times_set_overhead(times, SL_KIND_CPU, mean_start(c));
   const sl__times_of of = sl__times_of_run(c->job.runtime);
   status = sl__times_keep(sl__times_path(c->job.runtime, c->job.facts.plan.tiles.blas, path, sizeof path), &of, times);
 out:
@@ -293,6 +301,6 @@ sl_status sl__calibrate(sl__options *o, int *exit_code) {
   sl_calibration_destroy(c.calibration);
   sl__job_close(&c.job); /* StarPU writes its models here, before writing the output can fail */
   if (c.said) fputs(c.said, stdout);
-  free(c.said), free(c.gap);
+  free(c.said), free(c.start);
   return status;
 }

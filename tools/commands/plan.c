@@ -68,7 +68,7 @@ static sl_status open_machine(sl__planning *s) {
   s->gpu_memory = o->gpu_memory > 0 ? fmin(1e6 * o->gpu_memory, s->machine.gpu.memory) : s->machine.gpu.memory;
   if (!s->machine.times[0]) return SL_OK;
   SL_TRY(sl_times_create(&s->times));
-  return sl__times_read(s->machine.times, &(sl__times_of){job.threads, job.kernels}, s->times);
+  return sl__times_read(s->machine.times, &(sl__times_of){job.threads, job.kernels, o->sched}, s->times);
 }
 
 static sl_status prepare(sl__planning *s, double *samples, double *limit) {

@@ -9,6 +9,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/policies.h"
 #include "runtime/processors/cuda_context.h"
 
 static const char FORMAT[] = "starling-times-1";
@@ -24,13 +25,16 @@ char *sl__times_path(const sl_runtime *rt, int blas, char *path, size_t n) {
 
 sl__times_of sl__times_of_run(const sl_runtime *rt) {
   return (sl__times_of){.threads = sl_runtime_share(rt)->threads_per_worker,
-                        .kernels = sl_runtime_gpus(rt) > 0 ? (sl_gpu_kernels)sl_runtime_fast(rt) : SL_GPU_EXACT};
+                        .kernels = sl_runtime_gpus(rt) > 0 ? (sl_gpu_kernels)sl_runtime_fast(rt) : SL_GPU_EXACT,
+                        .policy = sl_runtime_sched(rt)};
 }
 
 static const char *const seconds_keys[SL_KINDS] = {[SL_KIND_CPU] = "cpu_s", [SL_KIND_GPU] = "gpu_s"};
 static const char *const deviation_keys[SL_KINDS] = {[SL_KIND_CPU] = "cpu_deviation", [SL_KIND_GPU] = "gpu_deviation"};
 
 static int fits(double seconds) { return isfinite(seconds) && seconds >= 0; }
+
+static const char *policy_of(const sl__times_of *of) { return of->policy ? of->policy : SL_POLICY_STANDARD; }
 
 static const char *const kernels_names[] = {[SL_GPU_EXACT] = "exact", [SL_GPU_FAST] = "fast", [SL_GPU_TF32] = "tf32"};
 
@@ -58,9 +62,9 @@ sl_status sl__times_read(const char *path, const sl__times_of *of, sl_times *tim
   const json_t *list = json_object_get(all, "times");
   sl_status status = SL_OK;
   double overhead[SL_KINDS] = {0};
-  if (json_unpack(all, "{s:s, s?i, s?s, s?{s?F, s?F}}", "format", &format, "threads_per_worker", &threads,
-                  "gpu_kernels", &kernels, "overhead", "cpu_s", &overhead[SL_KIND_CPU], "gpu_s",
-                  &overhead[SL_KIND_GPU]) != 0 ||
+  if (json_unpack(all, "{s:s, s?i, s?s, s?{s?F, s?F, s?{s?F}}}", "format", &format, "threads_per_worker", &threads,
+                  "gpu_kernels", &kernels, "overhead", "cpu_s", &overhead[SL_KIND_CPU], "gpu_s", &overhead[SL_KIND_GPU],
+                  "policies", policy_of(of), &overhead[SL_KIND_CPU]) != 0 ||
       !fits(overhead[SL_KIND_CPU]) || !fits(overhead[SL_KIND_GPU]) || strcmp(format, FORMAT) != 0 ||
       !json_is_array(list))
     status = sl_fail(SL_EFORMAT, "%s: not a file of measured times (%s)", path, FORMAT);
@@ -94,6 +98,18 @@ void sl__times_apply(const sl_times *times, sl_machine *m) {
     if (sl_times_overhead(times, k) > 0) m->kind[k].overhead = sl_times_overhead(times, k);
 }
 
+/* The overheads of the file's policies, with this one's if it was measured. */
+static json_t *overheads_of_policies(const char *path, const sl__times_of *of, const sl_times *times) {
+  json_t *all = NULL, *policies = NULL;
+  if (access(path, F_OK) == 0 && sl_json_read(path, &all) == SL_OK)
+    policies = json_incref(json_object_get(json_object_get(all, "overhead"), "policies"));
+  json_decref(all);
+  if (!json_is_object(policies)) json_decref(policies), policies = json_object();
+  if (sl_times_overhead(times, SL_KIND_CPU) > 0)
+    json_object_set_new(policies, policy_of(of), json_real(sl_times_overhead(times, SL_KIND_CPU)));
+  return policies;
+}
+
 sl_status sl__times_keep(const char *path, const sl__times_of *of, const sl_times *times) {
   sl_times *all;
   sl_status status = sl_times_create(&all);
@@ -117,6 +133,7 @@ sl_status sl__times_keep(const char *path, const sl__times_of *of, const sl_time
     json_object_set_new(overhead, "cpu_s", json_real(sl_times_overhead(all, SL_KIND_CPU)));
   if (sl_times_overhead(all, SL_KIND_GPU) > 0)
     json_object_set_new(overhead, "gpu_s", json_real(sl_times_overhead(all, SL_KIND_GPU)));
+  json_object_set_new(overhead, "policies", overheads_of_policies(path, of, times));
   json_object_set_new(json, "overhead", overhead);
   for (int i = 0; i < sl_times_count(times); i++) SL_TRY_OUT(sl_times_put(all, sl_times_at(times, i)));
   for (int i = 0; i < sl_times_count(all); i++) {

@@ -61,7 +61,7 @@ static sl_status check(const sl__options *o) {
 static sl_status read_times(run *r) {
   if (!r->job->machine.times[0]) return SL_OK;
   SL_TRY(sl_times_create(&r->times));
-  SL_TRY(sl__times_read(r->job->machine.times, &(sl__times_of){r->job->threads, r->job->kernels}, r->times));
+  SL_TRY(sl__times_read(r->job->machine.times, &(sl__times_of){r->job->threads, r->job->kernels, NULL}, r->times));
   sl__times_apply(r->times, &r->machine);
   return SL_OK;
 }

@@ -69,7 +69,8 @@ static sl_status divide(run *r) {
 
 static sl_status read_times(run *r) {
   SL_TRY(sl_times_create(&r->times));
-  SL_TRY(sl__times_read(r->job.machine.times, &(sl__times_of){r->job.threads, r->job.kernels}, r->times));
+  const sl__times_of of = {r->job.threads, r->job.kernels, sl_runtime_sched(r->runtime)};
+  SL_TRY(sl__times_read(r->job.machine.times, &of, r->times));
   sl__times_apply(r->times, &r->machine);
   return SL_OK;
 }

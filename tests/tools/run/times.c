@@ -45,6 +45,34 @@ static void kept(void **state) {
   sl_times_destroy(times);
 }
 
+/* Each policy has its own overhead; the last one measured stands for those that were not. */
+static void of_policies(void **state) {
+  const char *path = scratch_path(*state, "times.json");
+  static const char damaged[] =
+      "{\"format\": \"starling-times-1\", \"overhead\": {\"policies\": \"none\"}, \"times\": []}";
+  static const struct {
+    const char *policy;
+    double seconds;
+  } put[] = {{"dmda", 2e-5}, {NULL, 9e-6}, {"eager", 7e-6}, {"dmda", 1.75e-5}},
+    want[] = {{"dmda", 1.75e-5}, {"lws", 9e-6}, {NULL, 9e-6}, {"eager", 7e-6}, {"prio", 1.75e-5}};
+  sl_times *times;
+  scratch_write(path, damaged, strlen(damaged));
+  for (size_t i = 0; i < sizeof put / sizeof *put; i++) {
+    const sl__times_of of = {.threads = 1, .policy = put[i].policy};
+    assert_ok(sl_times_create(&times));
+    sl_times_set_overhead(times, SL_KIND_CPU, put[i].seconds);
+    assert_ok(sl__times_keep(path, &of, times));
+    sl_times_destroy(times);
+  }
+  for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+    const sl__times_of of = {.threads = 1, .policy = want[i].policy};
+    assert_ok(sl_times_create(&times));
+    assert_ok(sl__times_read(path, &of, times));
+    assert_true(sl_times_overhead(times, SL_KIND_CPU) == want[i].seconds);
+    sl_times_destroy(times);
+  }
+}
+
 static void expect(const char *path, const sl__times_of *of, double cpu, double gpu) {
   sl_times *times;
   assert_ok(sl_times_create(&times));
@@ -73,6 +101,7 @@ static void damaged(void **state) {
   static const char *const texts[] = {
       "{\"format\": \"starling-times-2\", \"times\": []}",
       "{\"format\": \"starling-times-1\"}",
+      "{\"format\": \"starling-times-1\", \"overhead\": {\"policies\": {\"lws\": -1}}, \"times\": []}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\"}]}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": -1}]}",
       "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 4294967296}]}",
@@ -94,6 +123,7 @@ static void damaged(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown),
+                                     cmocka_unit_test_setup_teardown(of_policies, scratch_setup, scratch_teardown),
                                      cmocka_unit_test_setup_teardown(of_other_workers, scratch_setup, scratch_teardown),
                                      cmocka_unit_test_setup_teardown(damaged, scratch_setup, scratch_teardown)};
   return cmocka_run_group_tests_name("times", tests, NULL, NULL);
