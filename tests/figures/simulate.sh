@@ -1,11 +1,11 @@
 #!/bin/bash
 # Figure: simulated step times beside measured ones, on this machine: three models of three sizes each, four policies, 1
-# and 2 workers. In each round calibrate measures the tasks; then real and simulated steps run in turn, since the speed
-# of the machine changes by the minute with other work. Each round begins with another policy. Nothing is fitted to the
-# measured steps. Where the measured steps of a policy scatter by more than a tenth of their mean, the machine was not
+# and 2 workers. In each round, for one policy after another, calibrate measures the tasks and the start of a task under
+# this policy, bench the steps, and the steps are simulated, since the speed of the machine changes by the minute with
+# other work. Each round begins with another policy. Nothing is fitted to the measured steps. Where the measured steps of a policy scatter by more than a tenth of their mean, the machine was not
 # quiet, and all policies of this size get as many rounds again; the simulated steps play no part in this. Prints each
 # pair, the median and the worst error, the error of the predicted peak of the memory, the order of the policies, and
-# how long a simulation of 100,000 tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (4).
+# how long a simulation of 100,000 tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (3).
 # MODELS, POLICIES, WORKERS: fewer of them. SIZES: a pattern of sizes ('--batch 4*'). Needs a quiet machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ starling=${STARLING:-$top/build/starling}
 sim=${STARLING_SIM:-$top/build-simulated/starling-sim}
 [ -x "$starling" ] && [ -x "$sim" ] || { echo 'SKIP: no starling or starling-sim: ./quickstart simulate builds them'; exit 77; }
 export STARLING_SIM=$sim STARPU_SILENT=1
-rounds=${ROUNDS:-4} policies=${POLICIES:-eager lws dmda dmdas}
+rounds=${ROUNDS:-3} policies=${POLICIES:-eager lws dmda dmdas}
 work=$(mktemp -d "${TMPDIR:-/tmp}/simulate.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export STARPU_HOME=$work
@@ -32,18 +32,19 @@ began=$SECONDS calibrating=0
 process=$("$starling" info --machine 2>/dev/null | sed -n 's/^ *process_megabytes: //p')
 : >pairs
 one_round() { # model, options of its size, workers, round
-  local from=$SECONDS policy times steps=
+  local from policy times steps=
   [ "$1" = lenet ] || steps='--steps 10' # 20 without it, or 5 seconds
   # shellcheck disable=SC2086 # words
-  "$starling" calibrate "$1" $2 --workers "$3" --gpus 0 --samples 20 --quiet >calibrated 2>&1 || { cat calibrated; return 1; }
-  # The file's peaks do not matter: every kind of task is measured, and so is the memory of a process.
-  times=$(echo "$work"/.starpu/sampling/*-"$3"x1-times.json)
-  printf '%s\n' 'name: here' 'source: measured' "times: $times" \
-    "cpu: {cores: 2, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 16, gigabytes_per_s: 20, overhead_us: 3, process_megabytes: $process}" >here.yaml
-  calibrating=$((calibrating + SECONDS - from))
-  # shellcheck disable=SC2086
   set -- "$@" $policies
   for policy in "${@:5+($4-1)%($#-4)}" "${@:5:($4-1)%($#-4)}"; do
+    from=$SECONDS
+    # shellcheck disable=SC2086
+    "$starling" calibrate "$1" $2 --workers "$3" --gpus 0 --sched "$policy" --samples 10 --quiet >calibrated 2>&1 || { cat calibrated; return 1; }
+    # The file's peaks do not matter: every kind of task is measured, and so is the memory of a process.
+    times=$(echo "$work"/.starpu/sampling/*-"$3"x1-times.json)
+    printf '%s\n' 'name: here' 'source: measured' "times: $times" \
+      "cpu: {cores: 2, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 16, gigabytes_per_s: 20, overhead_us: 3, process_megabytes: $process}" >here.yaml
+    calibrating=$((calibrating + SECONDS - from))
     # shellcheck disable=SC2086
     "$starling" bench "$1" $2 --workers "$3" --gpus 0 --sched "$policy" $steps --no-measure --json >real 2>err || { cat err; return 1; }
     # shellcheck disable=SC2086
@@ -112,7 +113,7 @@ END {
   else print "order of policies: no two differ by more than the noise"
   exit (m > 0.03 || memory > 0.01 || worst > 0.1 || (pairs && tau < 0.9))
 }' pairs || missed=1
-figure 'seconds to calibrate one size and number of workers' '<= 300' $((calibrating / ($(cut -d' ' -f1-3,5 pairs | sort -u | wc -l))))
+figure 'seconds to calibrate one size and number of workers, all policies' '<= 300' $((calibrating / ($(cut -d' ' -f1-3,5 pairs | sort -u | wc -l))))
 from=$(date +%s%N)
 "$starling" simulate gpt2 --size layers=48,width=1600,heads=25 --machine epyc-2x64 --workers 32 --batch 80 --leaves 1 --shards 80 --steps 1 --json >many || exit 1
 took=$((($(date +%s%N) - from) / 1000000))

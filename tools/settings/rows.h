@@ -181,10 +181,11 @@ SETTING(INTEGER, pipe_parts, "pipe-parts", SL__TRAIN | SL__BENCH | SL__GRAPH | S
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})
 
-SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE | SL__PLAN, LOCAL, "NAME", NULL, 0, 0,
+SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__CALIBRATE | SL__SIMULATE | SL__PLAN, LOCAL, "NAME", NULL, 0, 0,
         {SL__PLAN, "scheduling policy (default: chosen)"},
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
-SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so", NULL, 0, 0,
+SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__CALIBRATE | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so",
+        NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})
 SETTING(
     TEXT, workers, "workers", MACHINE, LOCAL, "N|cpu|gpu|both|auto", NULL, 0, 0,
