@@ -32,14 +32,18 @@ began=$SECONDS calibrating=0
 process=$("$starling" info --machine 2>/dev/null | sed -n 's/^ *process_megabytes: //p')
 : >pairs
 one_round() { # model, options of its size, workers, round
-  local from policy times steps=
-  [ "$1" = lenet ] || steps='--steps 10' # 20 without it, or 5 seconds
+  local from policy times samples steps
+  case $1 in # calibrated samples of each kind of task, and measured steps: without a number, those of 5 seconds
+  lenet) samples=50 steps='' ;;
+  gpt2-nano) samples=10 steps='--steps 10' ;;
+  *) samples=6 steps='--steps 6' ;; # most kinds of tasks occur 12 times in a step of gpt2
+  esac
   # shellcheck disable=SC2086 # words
   set -- "$@" $policies
   for policy in "${@:5+($4-1)%($#-4)}" "${@:5:($4-1)%($#-4)}"; do
     from=$SECONDS
     # shellcheck disable=SC2086
-    "$starling" calibrate "$1" $2 --workers "$3" --gpus 0 --sched "$policy" --samples 10 --quiet >calibrated 2>&1 || { cat calibrated; return 1; }
+    "$starling" calibrate "$1" $2 --workers "$3" --gpus 0 --sched "$policy" --samples "$samples" --quiet >calibrated 2>&1 || { cat calibrated; return 1; }
     # The file's peaks do not matter: every kind of task is measured, and so is the memory of a process.
     times=$(echo "$work"/.starpu/sampling/*-"$3"x1-times.json)
     printf '%s\n' 'name: here' 'source: measured' "times: $times" \
