@@ -104,6 +104,16 @@ static sl_status hold(const sl__mesh_job *job, const char *keep, sl__mesh_step *
   return SL_OK;
 }
 
+/* Replaces the times of the planned machine's schedule by those of the rank's machine. Order and workers stay. */
+static void set_times(sl__mesh_step *s) {
+  for (int i = 0; i < s->step->n_nodes; i++) {
+    const int on_gpu = s->schedule->gpus > 0 && s->schedule->worker[i] >= s->schedule->cpus;
+    if (!s->step->node[i]->bucket)
+      s->schedule->seconds[i] = sl_machine_seconds(&s->machine, s->step, s->step->node[i], &s->schedule->cost[i],
+                                                   on_gpu ? SL_KIND_GPU : SL_KIND_CPU);
+  }
+}
+
 static sl_status make_step(const sl__mesh_job *job, const sl_placements *placements, const int *first, int r,
                            sl__mesh_step *s) {
   const sl_division division = {.ranks = job->mesh.data,
@@ -121,10 +131,12 @@ static sl_status make_step(const sl__mesh_job *job, const sl_placements *placeme
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", s->step->n_values));
   for (sl_value v = 0; v < s->step->n_values; v++)
     for (int k = 0; k < job->n_keep; k++) keep[v] |= s->step->value[v]->logical == job->keep[k];
-  SL_TRY_OUT(sl_schedule_create(s->step, keep, &job->plan->tiles, &s->machine, &s->schedule));
+  SL_TRY_OUT(
+      sl_schedule_create(s->step, keep, &job->plan->tiles, job->planned ? job->planned : &s->machine, &s->schedule));
   SL_TRY_OUT(sl_memory_plan(s->step, s->schedule, keep, 0.02, &s->memory));
   SL_TRY_OUT(list_exchanges(job, &division, s));
   SL_TRY_OUT(hold(job, keep, s));
+  if (job->planned) set_times(s);
   for (int i = 0; i < s->step->n_nodes; i++) s->flops += s->schedule->cost[i].flops;
   s->bytes = (double)sl_memory_of_program(s->step, s->memory);
   s->scratch = (double)sl_graph_scratch(s->step, &job->plan->tiles);

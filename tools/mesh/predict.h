@@ -20,7 +20,9 @@ typedef struct sl__mesh_job {
   int common;           /* 1: the ranks share the parameters' memory, so that copies of parameters move nothing */
   const sl_value *keep; /* [n_keep] logical values that are read after the step */
   int n_keep;
-  sl_machine machine;     /* of each rank */
+  sl_machine machine; /* of each rank */
+  /* The machine by which a run plans priorities and memory: it knows no measured times. NULL: `machine`. */
+  const sl_machine *planned;
   double slower;          /* factor of the times of tasks on the first node (--slow-node); 0 and 1: none */
   sl_interconnect joined; /* of all ranks of the job */
   double gpu_memory;      /* bytes of each GPU; 0: unlimited */

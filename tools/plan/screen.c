@@ -168,6 +168,8 @@ static sl_status predict_mesh(sl__planning *s, sl__candidate *c, const sl__simul
   sl__prediction *p = &c->p;
   sl__mesh_steps *steps;
   wanted.machine.fast = sl__gpu_kernels(s->o);
+  const sl_machine planned = sl__simulated_planned(job, &wanted.machine, plan);
+  wanted.planned = &planned;
   SL_TRY(sl__mesh_predict(&wanted, &steps));
   p->seconds = steps->seconds;
   p->busy = fmin(steps->joint->busy, 1);

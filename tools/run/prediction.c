@@ -20,13 +20,21 @@ static int is_modelled(const sl__job *j) {
          (!o->balance || strcmp(o->balance, "even") == 0);
 }
 
+/* The machine by which this rank's program plans priorities and memory. */
+static sl_machine planned_of(const sl__job *j) {
+  sl_machine m = j->machine_known ? j->machine
+                                  : sl_machine_default(sl_runtime_cpu_workers(j->runtime),
+                                                       sl_runtime_share(j->runtime)->threads_per_worker,
+                                                       sl_runtime_gpus(j->runtime));
+  m.fast = sl_runtime_fast(j->runtime);
+  if (!j->machine_known && j->facts.plan.tiles.blocks) sl_machine_set_tiles(&m);
+  return m;
+}
+
 /* *m: this rank's workers. Returns 0 if a speed is unknown; *m then has the speed of an ordinary worker. */
 static int machine_of(const sl__job *j, const sl__machine *speeds, sl_machine *m) {
   const int gpus = sl_runtime_gpus(j->runtime);
-  *m = j->machine_known ? j->machine
-                        : sl_machine_default(sl_runtime_cpu_workers(j->runtime),
-                                             sl_runtime_share(j->runtime)->threads_per_worker, gpus);
-  m->fast = sl_runtime_fast(j->runtime);
+  *m = planned_of(j);
   if (j->machine_known) return 1;
   if (!(speeds->gflops > 0)) return 0;
   sl_machine_kind *cpu = &m->kind[SL_KIND_CPU];
@@ -80,6 +88,7 @@ static double measured_part(const sl__mesh_steps *steps, const sl_times *times) 
 /* What is predicted of a job, and by which data. */
 typedef struct question {
   sl__mesh_job job;
+  sl_machine planned; /* by which the program planned */
   sl_value keep[SL__JOB_KEEPS];
   sl_times *times; /* of calibrate; NULL: none */
   int known;       /* whether the machine's speeds are */
@@ -109,6 +118,8 @@ static sl_status ask(const sl__job *j, const sl__machine *speeds, question *q) {
                           .n_keep = sl__job_keeps(j, q->keep),
                           .gpu_memory = gpu_memory_of(j)};
   q->known = machine_of(j, speeds, &q->job.machine);
+  q->planned = planned_of(j);
+  q->job.planned = &q->planned;
   q->job.joined = interconnect_of(j, &q->job.machine);
   return read_times(j, &q->job.machine, &q->times);
 }

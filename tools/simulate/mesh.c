@@ -100,6 +100,7 @@ static sl_status check_gpus(const run *r, double room) {
 static sl_status predict(run *r) {
   const sl_simulation simulation = sl__simulation_of(r->job);
   const double least = 1e6 * r->o->gpu_memory, all = r->job->machine.gpu.memory;
+  const sl_machine planned = sl__simulated_planned(r->job, &r->machine, &r->plan);
   sl__mesh_job job = {.logical = r->network.graph,
                       .plan = &r->plan,
                       .mesh = *r->mesh,
@@ -108,6 +109,7 @@ static sl_status predict(run *r) {
                       .keep = &r->network.loss,
                       .n_keep = 1,
                       .machine = r->machine,
+                      .planned = &planned,
                       .slower = r->o->slow_node,
                       .joined = simulation.joined,
                       .gpu_memory = least > 0 && least < all ? least : all};

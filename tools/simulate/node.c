@@ -86,6 +86,16 @@ sl_machine sl__simulated_machine(const sl__simulated *s) {
   return m;
 }
 
+sl_machine sl__simulated_planned(const sl__simulated *s, const sl_machine *machine, const sl_plan *plan) {
+  sl_machine m = *machine;
+  if (m.times && s->share.gpus == 0) {
+    m = sl_machine_default(s->share.cpus, s->threads, 0);
+    if (plan->tiles.blocks) sl_machine_set_tiles(&m);
+  }
+  m.times = NULL;
+  return m;
+}
+
 /* Factor by which the same bytes take longer because nodes share links, when each node sends to all others at this rate
  * in bytes/s. */
 static double congestion(const sl__network_description *n, int nodes, double rate) {

@@ -5,7 +5,9 @@
 #include "models/models.h"
 #include "runtime/processors/cuda_context.h"
 #include "runtime/simulated/simulation.h"
+#include "tasks/graph/plan.h"
 #include "tasks/graph/precision.h"
+#include "tasks/schedule/machine.h"
 #include "tools/machines/description.h"
 #include "tools/settings/options.h"
 #include "tools/simulate/platform.h"
@@ -22,6 +24,10 @@ typedef struct sl__simulated {
 sl_status sl__simulated_of(const sl__options *options, sl__simulated *simulated);
 /* The workers of one rank, as predicted schedules see them. */
 sl_machine sl__simulated_machine(const sl__simulated *simulated);
+/* The machine by which a rank's program plans priorities and memory. A real run plans without measured times
+ * (sl__machine_predicts), so a simulation with such times does, too: by the rates of GPUs, or by those of an ordinary
+ * machine. */
+sl_machine sl__simulated_planned(const sl__simulated *simulated, const sl_machine *machine, const sl_plan *plan);
 /* The simulation as the runtime needs it. Borrows the machine's name. */
 sl_simulation sl__simulation_of(const sl__simulated *simulated);
 /* FLOP/s of all workers of the job at their peaks. */

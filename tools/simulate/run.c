@@ -120,18 +120,6 @@ static sl_status predict(run *r) {
   return SL_OK;
 }
 
-/* The machine for the plan of priorities and memory. A real run plans without measured times (sl__machine_predicts), so
- * a simulation with such times does, too: by the rates of GPUs, or by those of an ordinary machine. */
-static sl_machine planned_for(const run *r) {
-  sl_machine machine = r->machine;
-  if (r->times && r->job.share.gpus == 0) {
-    machine = sl_machine_default(r->job.share.cpus, r->job.threads, 0);
-    if (r->plan.tiles.blocks) sl_machine_set_tiles(&machine);
-  }
-  machine.times = NULL;
-  return machine;
-}
-
 static sl_status prepare(run *r) {
   const sl__options *o = r->o;
   SL_TRY(sl__simulated_of(o, &r->job));
@@ -155,7 +143,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl_recorder_create(records_of(r), &r->recorder));
   SL_TRY(sl_store_create(&r->store));
   const sl_value keep[] = {r->network.loss};
-  const sl_machine planned = planned_for(r);
+  const sl_machine planned = sl__simulated_planned(&r->job, &r->machine, &r->plan);
   const sl_program_options with = {.recorder = r->recorder,
                                    .keep = keep,
                                    .n_keep = 1,

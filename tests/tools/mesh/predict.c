@@ -3,8 +3,10 @@
 #include "tools/mesh/predict.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "models/models.h"
+#include "tasks/schedule/times.h"
 #include "tests/support/scratch.h"
 
 static const double RANK = 1e9, SHARED = 1e10, LATENCY = 1e-3, NEAR = 1e-6;
@@ -35,7 +37,7 @@ static void check_choice(const sl__mesh_job *job) {
 }
 
 /* gpt2-nano of four layers on a mesh; `nodes` nodes have the same number of ranks each. */
-static sl__mesh_steps *predict_or_choose(sl_network *network, sl__mesh mesh, int nodes, double adapters, int choose) {
+static sl__mesh_job job_of(sl_network *network, sl_plan *plan, sl__mesh mesh, int nodes, double adapters) {
   sl_model *model;
   const sl_model *listed;
   sl_model_data data;
@@ -45,35 +47,32 @@ static sl__mesh_steps *predict_or_choose(sl_network *network, sl__mesh mesh, int
   model->family->data->usual(model, &wanted, &data);
   sl_training training = model->training;
   if (mesh.tensor > 1) training.folds = mesh.tensor;
-  sl_plan plan = {.batch = 16, .leaves = 8, .micro_batches = 4, .seed = 1};
-  assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_network_training(model, &data, &training, plan.batch, network));
-  const int ranks = mesh.data * sl__mesh_model_ranks(&mesh);
-  const sl__mesh_job job = {.logical = network->graph,
-                            .plan = &plan,
-                            .mesh = mesh,
-                            .keep = &network->loss,
-                            .n_keep = 1,
-                            .machine = sl_machine_default(1, 1, 0),
-                            .joined = {.ranks = ranks,
-                                       .nodes = nodes,
-                                       .shared = SHARED,
-                                       .shared_latency = NEAR,
-                                       .latency = LATENCY,
-                                       .network = RANK,
-                                       .congestion = 1,
-                                       .adapters = adapters}};
-  sl__mesh_steps *steps = NULL;
-  if (choose)
-    check_choice(&job);
-  else
-    assert_ok(sl__mesh_predict(&job, &steps));
+  *plan = (sl_plan){.batch = 16, .leaves = 8, .micro_batches = 4, .seed = 1};
+  assert_ok(sl_plan_complete(plan));
+  assert_ok(sl_network_training(model, &data, &training, plan->batch, network));
   free(model);
-  return steps;
+  return (sl__mesh_job){.logical = network->graph,
+                        .plan = plan,
+                        .mesh = mesh,
+                        .keep = &network->loss,
+                        .n_keep = 1,
+                        .machine = sl_machine_default(1, 1, 0),
+                        .joined = {.ranks = mesh.data * sl__mesh_model_ranks(&mesh),
+                                   .nodes = nodes,
+                                   .shared = SHARED,
+                                   .shared_latency = NEAR,
+                                   .latency = LATENCY,
+                                   .network = RANK,
+                                   .congestion = 1,
+                                   .adapters = adapters}};
 }
 
 static sl__mesh_steps *predict(sl_network *network, sl__mesh mesh, int nodes, double adapters) {
-  return predict_or_choose(network, mesh, nodes, adapters, 0);
+  sl_plan plan;
+  sl__mesh_steps *steps;
+  const sl__mesh_job job = job_of(network, &plan, mesh, nodes, adapters);
+  assert_ok(sl__mesh_predict(&job, &steps));
+  return steps;
 }
 
 static void release(sl__mesh_steps *steps, sl_network *network) {
@@ -173,8 +172,49 @@ static void stages_share_the_work(void **state) {
 static void the_fastest_order_that_fits(void **state) {
   (void)state;
   sl_network network;
-  predict_or_choose(&network, (sl__mesh){.data = 1, .pipe = 4, .tensor = 1}, 1, RANK, 1);
+  sl_plan plan;
+  const sl__mesh_job job = job_of(&network, &plan, (sl__mesh){.data = 1, .pipe = 4, .tensor = 1}, 1, RANK);
+  check_choice(&job);
   sl_network_destroy(&network);
+}
+
+/* Measured times change the length of tasks, but neither the plan of the memory nor the order of tasks. */
+static void a_run_plans_without_measured_times(void **state) {
+  (void)state;
+  sl_network network;
+  sl_plan plan;
+  sl_times *times;
+  sl__mesh_steps *usual, *planned, *unplanned;
+  sl__mesh_job job = job_of(&network, &plan, (sl__mesh){.data = 1, .pipe = 2, .tensor = 1}, 1, RANK);
+  const sl_machine ordinary = job.machine = sl_machine_default(2, 1, 0);
+  assert_ok(sl__mesh_predict(&job, &usual));
+  assert_ok(sl_times_create(&times));
+  const sl_graph *g = usual->rank[0].step;
+  for (int i = 0; i < g->n_nodes; i += 3) { /* some kinds take far longer than their costs say */
+    sl_time time = {.footprint = sl_node_footprint(g, g->node[i]), .seconds = {[SL_KIND_CPU] = 0.01}};
+    snprintf(time.operation, sizeof time.operation, "%s", g->node[i]->op->name);
+    assert_ok(sl_times_put(times, &time));
+  }
+  job.machine.times = times;
+  assert_ok(sl__mesh_predict(&job, &unplanned));
+  job.planned = &ordinary;
+  assert_ok(sl__mesh_predict(&job, &planned));
+  int differ = 0;
+  for (int r = 0; r < 2; r++) {
+    const sl__mesh_step *a = &usual->rank[r], *b = &planned->rank[r], *c = &unplanned->rank[r];
+    assert_true(a->bytes == b->bytes);
+    differ += a->bytes != c->bytes;
+    for (int i = 0; i < a->step->n_nodes; i++) {
+      assert_int_equal(a->schedule->order[i], b->schedule->order[i]);
+      if (!b->step->node[i]->bucket)
+        assert_true(b->schedule->seconds[i] ==
+                    sl_machine_seconds(&job.machine, b->step, b->step->node[i], &b->schedule->cost[i], SL_KIND_CPU));
+    }
+  }
+  assert_true(differ > 0); /* or this shows nothing */
+  assert_true(planned->seconds > 2 * usual->seconds);
+  sl__mesh_steps_destroy(usual), sl__mesh_steps_destroy(unplanned), release(planned, &network);
+  sl_times_destroy(times);
 }
 
 int main(void) {
@@ -184,6 +224,7 @@ int main(void) {
       cmocka_unit_test(a_node_takes_what_its_ranks_take),
       cmocka_unit_test(stages_share_the_work),
       cmocka_unit_test(the_fastest_order_that_fits),
+      cmocka_unit_test(a_run_plans_without_measured_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
