@@ -24,8 +24,8 @@ struct starpu_sched_policy;
 /* "mine, eager, lws": the library's policies first, then StarPU's. library: a path, or NULL for none. SL_ENOTFOUND: no
  * such file; SL_EFORMAT: it cannot be loaded, or has no policies. */
 sl_status sl_policies_names(const char *library, char *text, size_t n);
-/* Finds the policy of that name. NULL means the library's first policy or, without a library, SL_POLICY_STANDARD. *own: whether the
- * library defines it. Further errors: SL_EINVAL, listing the policies that there are. */
+/* Finds the policy of that name. NULL means the library's first policy or, without a library, SL_POLICY_STANDARD. *own:
+ * whether the library defines it. Further errors: SL_EINVAL, listing the policies that there are. */
 sl_status sl_policies_find(const char *library, const char *name, struct starpu_sched_policy **policy, int *own);
 
 /* Whether a policy of that name uses StarPU's performance models: names that begin with dm or contain heft. */

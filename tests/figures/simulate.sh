@@ -1,12 +1,13 @@
 #!/bin/bash
-# Figure: simulated step times beside measured ones, on this machine: three models of three sizes each, four policies, 1
-# and 2 workers. In each round, for one policy after another, calibrate measures the tasks and the start of a task under
-# this policy, bench the steps, and the steps are simulated, since the speed of the machine changes by the minute with
-# other work. Each round begins with another policy. Nothing is fitted to the measured steps. Where the measured steps of a policy scatter by more than a tenth of their mean, the machine was not
-# quiet, and all policies of this size get as many rounds again; the simulated steps play no part in this. Prints each
-# pair, the median and the worst error, the error of the predicted peak of the memory, the order of the policies, and
-# how long a simulation of 100,000 tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (3).
-# MODELS, POLICIES, WORKERS: fewer of them. SIZES: a pattern of sizes ('--batch 4*'). Needs a quiet machine.
+# Figure: simulated step times beside measured ones, on this machine: three models of three sizes each, four policies,
+# 1 and 2 workers. In each round, for one policy after another, calibrate measures the tasks and the start of a task
+# under this policy, bench the steps, and the steps are simulated, since the speed of the machine changes by the minute
+# with other work. Each round begins with another policy. Nothing is fitted to the measured steps. Where the measured
+# steps of a policy scatter by more than a tenth of their mean, the machine was not quiet, and all policies of this
+# size get as many rounds again; the simulated steps play no part in this. Prints each pair, the median and the worst
+# error, the error of the predicted peak of the memory, the order of the policies, and how long a simulation of 100,000
+# tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (3). MODELS, POLICIES, WORKERS: fewer of
+# them. SIZES: a pattern of sizes ('--batch 4*'). Needs a quiet machine.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/figures/figure.shlib"
