@@ -1,8 +1,8 @@
 #!/bin/bash
 # Figure: simulated step times beside measured ones, on this machine: three models of three sizes each, four policies,
-# 1 and 2 workers. In each round, for one policy after another, calibrate measures the tasks and the start of a task
-# under this policy, bench the steps, and the steps are simulated, since the speed of the machine changes by the minute
-# with other work. Each round begins with another policy. Nothing is fitted to the measured steps. Where the measured
+# 1 and 2 workers. In each round and for each policy, calibrate measures the tasks, bench measures the steps, and
+# simulate simulates them, one after the other, since the speed of the machine changes by the minute with other work.
+# Each round begins with another policy. Nothing is fitted to the measured steps. Where the measured
 # steps of a policy scatter by more than a tenth of their mean, the machine was not quiet, and all policies of this
 # size get as many rounds again; the simulated steps play no part in this. Prints each pair, the median and the worst
 # error, the error of the predicted peak of the memory, the order of the policies, and how long a simulation of 100,000

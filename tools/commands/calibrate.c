@@ -58,18 +58,20 @@ static int by_worker(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Collects what a task costs besides its kernel: the time from which it was ready and its CPU worker idle, to its
- * start. The policy decides about it: how it looks for a worker and how the worker finds the task. Sorts the records.
- */
+/* Collects what a task costs besides its kernel: how long it waits after it is ready and its CPU worker idle. This
+ * depends on the policy. With GPUs an idle worker may wait for a copy, which simulations count apart; then only tasks
+ * that were ready before the worker became idle count. Sorts the records. */
 static sl_status add_starts(calibrate *c, sl_record *records, size_t n) {
   enum { MOST = 100000 };
   double *more = realloc(c->start, (c->n_starts + n + 1) * sizeof *more);
   if (!more) return sl_no_memory("for the starts of tasks");
   c->start = more;
+  const int copies = sl_runtime_gpus(c->job.runtime) > 0;
   qsort(records, n, sizeof *records, by_worker);
   for (size_t i = 1; i < n && c->n_starts < MOST; i++) {
     const sl_record *a = &records[i - 1], *b = &records[i];
     if (a->kind != SL_RECORD_TASK || b->kind != SL_RECORD_TASK || a->worker != b->worker) continue;
+    if (copies && b->ready > a->end) continue;
     if (sl_runtime_worker_kind(c->job.runtime, b->worker) == SL_WORKER_CPU)
       c->start[c->n_starts++] = 1e-9 * (double)(b->start - (b->ready > a->end ? b->ready : a->end));
   }
