@@ -14,7 +14,7 @@
 #include "tools/simulate/find.h"
 #include "tools/simulate/node.h"
 
-enum { SHOWN = 5, MEASURED = 3 };
+enum { SHOWN = 5 };
 
 /* "90m", "36h", "7d", "45s". */
 static sl_status read_duration(const char *text, double *seconds) {
@@ -110,16 +110,6 @@ static sl_status list_predicted(sl__planning *s, const sl__candidate *standard, 
   return SL_OK;
 }
 
-static sl_status measure(sl__planning *s, sl__answer *a, sl__candidate *list) {
-  sl__candidate *chosen[MEASURED + 1];
-  int n = 0;
-  for (int i = 0; i < a->shown && n < MEASURED; i++) chosen[n++] = &list[i];
-  int there = a->standard == NULL;
-  for (int i = 0; i < n; i++) there |= chosen[i] == a->standard;
-  if (!there) chosen[n++] = &list[a->standard - list];
-  return sl__plan_measure(s, chosen, n);
-}
-
 static sl_status answer(sl__planning *s, double samples, double limit) {
   sl__candidate standard, *list = NULL;
   char path[PATH_MAX], why[512] = "", *no_nodes = NULL;
@@ -140,17 +130,17 @@ static sl_status answer(sl__planning *s, double samples, double limit) {
     SL_TRY_OUT(list_predicted(s, there ? &standard : NULL, &list, &n));
   else
     SL_TRY_OUT(sl__simulate_best(s, there ? &standard : NULL, &list, &n));
+  a.shown = n < SHOWN ? n : SHOWN;
+  if (a.predicted && list[n - 1].standard && n > 1) a.shown = n - 1; /* the default plan is not sorted in */
+  if (s->o->measures) SL_TRY_OUT(sl__plan_measure(s, &list, &n, &a.shown));
   a.list = list, a.n = n;
   for (int i = 0; i < n; i++)
     if (list[i].standard) a.standard = &list[i];
-  a.shown = n < SHOWN ? n : SHOWN;
-  if (a.predicted && a.standard == &list[n - 1] && n > 1) a.shown = n - 1; /* the default plan is not sorted in */
   if (!a.standard && !*why) snprintf(why, sizeof why, "it could not be simulated");
   if (a.limit > 0 && samples * sl__seconds(&list[0]) / (double)list[0].v[SL__BATCH] > a.limit)
     SL_TRY_OUT(sl__nodes_needed(s, &list[0], samples, a.limit, sl__seconds(&list[0]) / list[0].p.seconds,
                                 &a.nodes_needed, &a.needed_seconds, &no_nodes));
   a.no_nodes = no_nodes;
-  if (s->o->measures) SL_TRY_OUT(measure(s, &a, list));
   sl__meter_clear(&s->meter);
   SL_TRY_OUT(sl__plan_print(s, &a));
 out:

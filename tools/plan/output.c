@@ -85,9 +85,6 @@ static void print_measured(const sl__answer *a) {
   }
 }
 
-/* Seconds of a sample, measured. */
-static double each(const sl__candidate *c) { return c->measured / (double)c->v[SL__BATCH]; }
-
 /* Whether measured plans are in the simulated order, and how far their steps are off. Differences within the spread of
  * one plan's own turns do not count. */
 static void judge_measured(const sl__answer *a, char *text, size_t n) {
@@ -99,9 +96,9 @@ static void judge_measured(const sl__answer *a, char *text, size_t n) {
     if (!(c->measured > 0)) continue;
     off = fmax(off, fabs(log(c->measured / sl__seconds(c))));
     spread = fmax(spread, c->spread);
-    if (each(c) < each(fastest)) fastest = c;
+    if (sl__measured_each(c) < sl__measured_each(fastest)) fastest = c;
   }
-  const double gain = each(first) / each(fastest);
+  const double gain = sl__measured_each(first) / sl__measured_each(fastest);
   int used = 0;
   if (fastest == first)
     used = snprintf(text, n, "Plan 1 is the fastest here too");

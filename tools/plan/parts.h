@@ -47,6 +47,8 @@ typedef struct sl__prediction {
   double exchanging; /* seconds in which the lane of exchanges is busy */
 } sl__prediction;
 
+enum { SL__POLICIES = 3, SL__TURNS = 7 };
+
 typedef struct sl__candidate {
   int64_t v[SL__AXES];
   int nodes;
@@ -54,10 +56,13 @@ typedef struct sl__candidate {
   const char *sched; /* policy; NULL: the default one */
   int standard;      /* 1: the plan of the options alone, without a search */
   sl__prediction p;
-  json_t *simulated; /* what `starling simulate --json` said; NULL: not simulated */
-  char *reason;      /* why there is no simulation */
-  double measured;   /* seconds of a step here, median; 0: not measured */
-  double spread;     /* slowest over fastest of the measured steps */
+  json_t *simulated;      /* what `starling simulate --json` said; NULL: not simulated */
+  char *reason;           /* why there is no simulation */
+  int chosen;             /* 1: to be measured */
+  int turns;              /* processes that measured it */
+  double turn[SL__TURNS]; /* seconds of a step in each of them */
+  double measured;        /* seconds of a step here, median; 0: not measured */
+  double spread;          /* slowest over fastest of the measured steps */
 } sl__candidate;
 
 enum { SL__VALUES = 32 };
@@ -126,6 +131,9 @@ int sl__search_best(const sl__planning *s, int *index, int n);
  * the caller. standard: the default plan, simulated too if it fits. */
 sl_status sl__simulate_best(sl__planning *s, const sl__candidate *standard, sl__candidate **list, int *n);
 sl_status sl__simulate_one(sl__planning *s, sl__candidate *c);
+/* The policies to try, at most SL__POLICIES, the first of them for every plan. Ends with NULL. */
+const char *const *sl__policies(const sl__planning *s, const sl__candidate *c);
+int sl__same_policy(const char *a, const char *b); /* NULL: the default policy */
 /* Seconds of a step: simulated if it was, else predicted. */
 double sl__seconds(const sl__candidate *c);
 void sl__candidates_free(sl__candidate *list, int n);
@@ -169,7 +177,11 @@ sl_status sl__plan_print_unfit(const sl__planning *s, const sl__candidate *best,
 /* Writes this machine's description to a file, and names it in the options. */
 sl_status sl__plan_here(sl__planning *s);
 void sl__plan_here_remove(sl__planning *s);
-/* Runs bench for each of the n candidates in turn, three times, and sets their medians. */
-sl_status sl__plan_measure(sl__planning *s, sl__candidate **list, int n);
+/* Runs bench for the first three plans and the default one in turn, then for the fastest of them under the other
+ * policies and for those that are close to it, and sets their medians. Plans that it adds, or takes from behind the
+ * shown ones, become the last of the shown ones. */
+sl_status sl__plan_measure(sl__planning *s, sl__candidate **list, int *n, int *shown);
+/* Measured seconds of a sample. */
+double sl__measured_each(const sl__candidate *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "tools/compare/parts.h"
 #include "tools/plan/parts.h"
 
-enum { FIRST = 6, REFINED = 2, OTHERS = 3, ROOM = FIRST + REFINED * OTHERS + 1, STEPS = 3 };
+enum { FIRST = 6, REFINED = 2, ROOM = FIRST + REFINED * SL__POLICIES + 1, STEPS = 3 };
 static const double MOST_TASKS = 4e5; /* simulated, over all plans and steps */
 
 double sl__seconds(const sl__candidate *c) {
@@ -50,8 +50,7 @@ static void sort(const sl__planning *s, sl__candidate *list, int n) {
     }
 }
 
-/* The policies to try, the first of them for every plan. Ends with NULL. */
-static const char *const *policies(const sl__planning *s, const sl__candidate *c) {
+const char *const *sl__policies(const sl__planning *s, const sl__candidate *c) {
   static const char *const on_gpus[] = {"dmdas", "dmda", "heteroprio", NULL}, *const on_cpus[] = {"lws", "prio",
                                                                                                   "eager", NULL};
   static const char *const none[] = {NULL, NULL, NULL, NULL};
@@ -61,13 +60,13 @@ static const char *const *policies(const sl__planning *s, const sl__candidate *c
   return no_gpus ? on_cpus : on_gpus;
 }
 
-static int same_policy(const char *a, const char *b) { return strcmp(a ? a : "lws", b ? b : "lws") == 0; }
+int sl__same_policy(const char *a, const char *b) { return strcmp(a ? a : "lws", b ? b : "lws") == 0; }
 
 /* Adds the default plan, unless it is among them. */
 static sl_status add_standard(sl__planning *s, const sl__candidate *standard, sl__candidate *list, int *n) {
   if (!standard) return SL_OK;
   for (int i = 0; i < *n; i++)
-    if (sl__candidate_same(&list[i], standard) && same_policy(list[i].sched, standard->sched)) {
+    if (sl__candidate_same(&list[i], standard) && sl__same_policy(list[i].sched, standard->sched)) {
       list[i].standard = 1;
       return SL_OK;
     }
@@ -88,18 +87,18 @@ sl_status sl__simulate_best(sl__planning *s, const sl__candidate *standard, sl__
     tasks += (double)s->seen[index[i]].p.tasks * (STEPS + 2);
     if (i > 1 && tasks > MOST_TASKS) break;
     *c = s->seen[index[i]];
-    c->sched = s->o->sched ? s->o->sched : policies(s, c)[0];
+    c->sched = s->o->sched ? s->o->sched : sl__policies(s, c)[0];
     SL_TRY_OUT(sl__simulate_one(s, c));
     ++*n;
   }
   sort(s, *list, *n);
   const int base = *n;
   for (int i = 0; i < REFINED && i < base && !s->o->sched && (*list)[i].simulated; i++)
-    for (int k = 1; k < OTHERS && tasks < MOST_TASKS && policies(s, &(*list)[i])[k]; k++) {
+    for (int k = 1; k < SL__POLICIES && tasks < MOST_TASKS && sl__policies(s, &(*list)[i])[k]; k++) {
       sl__candidate *c = &(*list)[*n];
       *c = (*list)[i];
       c->simulated = NULL, c->reason = NULL;
-      c->sched = policies(s, c)[k];
+      c->sched = sl__policies(s, c)[k];
       tasks += (double)c->p.tasks * (STEPS + 2);
       SL_TRY_OUT(sl__simulate_one(s, c));
       ++*n;
