@@ -1,13 +1,18 @@
 /* Measures plans on this machine by `starling bench`, one process after another, each plan in turn, so that a machine
  * that becomes warm or busy favours none. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/compare/parts.h"
 #include "tools/plan/parts.h"
 
-enum { FIRST = 3, TURNS = 3 };
-/* Plans whose time is at most so many times that of the fastest are measured SL__TURNS times in all. */
-static const double CLOSE = 1.05;
+/* The fastest different plans whose other policies are measured too. */
+enum { CLOSEST = 3 };
+/* All have the first number of turns. Plans whose time is at most so many times that of the fastest have more; those
+ * that are still close have the last number, or fewer if a turn takes long. */
+enum { FIRST_TURNS = 2, MORE_TURNS = 4 };
+static const double NEAR = 1.15, NEARER = 1.10, CLOSE = 1.05, LONG_TURN = 6; /* seconds */
 
 double sl__measured_each(const sl__candidate *c) { return c->measured / (double)c->v[SL__BATCH]; }
 
@@ -15,13 +20,20 @@ static int ascending(const void *a, const void *b) {
   return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
+static double step_of(const sl__candidate *c) { return c->turns ? c->turn[0] : sl__seconds(c); }
+
+/* Steps that one process measures: about a second of them, or three. */
+static int steps_of(const sl__candidate *c) { return (int)fmin(fmax(3, ceil(1 / step_of(c))), 1000); }
+
 /* Adds the seconds of a step in one process. */
 static sl_status measure_once(sl__planning *s, sl__candidate *c) {
   sl__options o = sl__candidate_options(s, c);
   json_t *json = NULL;
   char *reason = NULL;
   int code;
-  const char *more[] = {"--no-measure", c->sched ? "--sched" : NULL, c->sched, NULL};
+  char steps[16];
+  snprintf(steps, sizeof steps, "%d", steps_of(c));
+  const char *more[] = {"--no-measure", "--steps", steps, c->sched ? "--sched" : NULL, c->sched, NULL};
   sl__comparison run = {.o = &o, .meter = s->meter};
   snprintf(run.doing, sizeof run.doing, "measuring %lld shards, %s", (long long)o.shards,
            c->sched ? c->sched : "the default policy");
@@ -43,58 +55,86 @@ static sl_status measure(sl__planning *s, sl__candidate *list, int n, int turns)
     sl__candidate *c = &list[i];
     if (!c->turns) continue;
     qsort(c->turn, (size_t)c->turns, sizeof *c->turn, ascending);
-    c->measured = c->turn[c->turns / 2];
+    c->measured = 0.5 * (c->turn[(c->turns - 1) / 2] + c->turn[c->turns / 2]);
     c->spread = c->turn[c->turns - 1] / c->turn[0];
   }
   return SL_OK;
 }
 
-static int fastest_of(const sl__candidate *list, int n) {
-  int fastest = -1;
+/* Marks the plans whose time is at most so many times that of the fastest. Returns their number. */
+static int choose(sl__candidate *list, int n, double times) {
+  double least = INFINITY;
+  int chosen = 0;
   for (int i = 0; i < n; i++)
-    if (list[i].turns && (fastest < 0 || sl__measured_each(&list[i]) < sl__measured_each(&list[fastest]))) fastest = i;
-  return fastest;
+    if (list[i].turns) least = fmin(least, sl__measured_each(&list[i]));
+  for (int i = 0; i < n; i++) chosen += list[i].chosen = list[i].turns && sl__measured_each(&list[i]) <= times * least;
+  return chosen;
 }
 
-/* Marks the plan `like` under this policy, and brings it to the shown ones. If it is not in the list, it is added; the
- * list has room. */
+/* Marks the plan `like` under this policy. If it is not in the list, it is added; the list has room. */
 static sl_status choose_policy(sl__planning *s, const sl__candidate *like, const char *policy, sl__candidate *list,
-                               int *n, int *shown) {
-  sl__candidate found;
-  int i = 0;
-  while (i < *n && !(sl__candidate_same(&list[i], like) && sl__same_policy(list[i].sched, policy))) i++;
-  if (i == *n) {
-    const int simulated = like->simulated != NULL;
-    found = *like;
-    found.sched = policy, found.standard = found.turns = 0, found.simulated = NULL, found.reason = NULL;
-    if (simulated) SL_TRY(sl__simulate_one(s, &found));
-    free(found.reason), found.reason = NULL;
-    if (simulated && !found.simulated) return SL_OK;
-    list[(*n)++] = found;
+                               int *n) {
+  for (int i = 0; i < *n; i++)
+    if (sl__candidate_same(&list[i], like) && sl__same_policy(list[i].sched, policy)) {
+      list[i].chosen = 1;
+      return SL_OK;
+    }
+  sl__candidate *c = &list[*n];
+  *c = *like;
+  c->sched = policy, c->standard = c->turns = 0, c->simulated = NULL, c->reason = NULL;
+  if (like->simulated) {
+    SL_TRY(sl__simulate_one(s, c));
+    free(c->reason), c->reason = NULL;
+    if (!c->simulated) return SL_OK;
   }
-  list[i].chosen = 1;
-  if (i < *shown || list[i].standard) return SL_OK;
-  found = list[i];
-  for (; i > *shown; i--) list[i] = list[i - 1];
-  list[(*shown)++] = found;
+  c->chosen = 1;
+  ++*n;
   return SL_OK;
 }
 
-sl_status sl__plan_measure(sl__planning *s, sl__candidate **all, int *n, int *shown) {
-  sl__candidate *list = realloc(*all, ((size_t)*n + SL__POLICIES) * sizeof *list);
-  if (!list) return sl_no_memory("for %d plans", *n + SL__POLICIES);
-  *all = list;
-  for (int i = 0; i < *n; i++) list[i].chosen = (i < FIRST && i < *shown) || list[i].standard;
-  SL_TRY(measure(s, list, *n, TURNS));
-  const sl__candidate fastest = list[fastest_of(list, *n)];
-  const char *const *policies = sl__policies(s, &fastest);
-  for (int k = 0; !s->o->sched && policies[k]; k++) SL_TRY(choose_policy(s, &fastest, policies[k], list, n, shown));
-  SL_TRY(measure(s, list, *n, TURNS));
-  const double least = sl__measured_each(&list[fastest_of(list, *n)]);
-  int close = 0;
-  for (int i = 0; i < *n; i++) {
-    list[i].chosen = list[i].turns && sl__measured_each(&list[i]) <= CLOSE * least;
-    close += list[i].chosen;
+/* Marks the other policies of the fastest marked plans. */
+static sl_status choose_policies(sl__planning *s, sl__candidate *list, int *n) {
+  char taken[64] = {0};
+  for (int k = 0; k < CLOSEST; k++) {
+    const sl__candidate *next = NULL;
+    for (int i = 0; i < *n && i < (int)sizeof taken; i++)
+      if (list[i].turns && list[i].chosen && !taken[i] &&
+          (!next || sl__measured_each(&list[i]) < sl__measured_each(next)))
+        next = &list[i];
+    if (!next) return SL_OK;
+    for (int i = 0; i < *n && i < (int)sizeof taken; i++) taken[i] |= sl__candidate_same(&list[i], next);
+    const char *const *policies = sl__policies(s, next);
+    for (int p = 0; policies[p]; p++) SL_TRY(choose_policy(s, next, policies[p], list, n));
   }
-  return close > 1 ? measure(s, list, *n, SL__TURNS) : SL_OK;
+  return SL_OK;
+}
+
+/* Moves the marked plans to the shown ones, but for the default one, which is always shown. */
+static void show(sl__candidate *list, int n, int *shown) {
+  for (int i = *shown; i < n; i++)
+    if (list[i].chosen && !list[i].standard) {
+      const sl__candidate moved = list[i];
+      for (int k = i; k > *shown; k--) list[k] = list[k - 1];
+      list[(*shown)++] = moved;
+    }
+}
+
+sl_status sl__plan_measure(sl__planning *s, sl__candidate **all, int *n, int *shown) {
+  sl__candidate *list = realloc(*all, (size_t)(*n + CLOSEST * SL__POLICIES) * sizeof *list);
+  if (!list) return sl_no_memory("for %d plans", *n + CLOSEST * SL__POLICIES);
+  *all = list;
+  for (int i = 0; i < *n; i++) {
+    int first = 1;
+    for (int k = 0; k < i; k++) first &= !sl__candidate_same(&list[k], &list[i]);
+    list[i].chosen = first || list[i].standard;
+  }
+  SL_TRY(measure(s, list, *n, FIRST_TURNS));
+  choose(list, *n, NEAR);
+  if (!s->o->sched) SL_TRY(choose_policies(s, list, n));
+  SL_TRY(measure(s, list, *n, FIRST_TURNS));
+  if (choose(list, *n, NEARER) > 1) SL_TRY(measure(s, list, *n, MORE_TURNS));
+  if (choose(list, *n, CLOSE) > 1 && steps_of(list) * step_of(list) < LONG_TURN)
+    SL_TRY(measure(s, list, *n, SL__TURNS));
+  show(list, *n, shown);
+  return SL_OK;
 }

@@ -72,16 +72,20 @@ static void print_training(const sl__planning *s, const sl__answer *a) {
     printf("That is longer than %s, and %s.\n", limit, a->no_nodes);
 }
 
-static void print_measured(const sl__answer *a) {
-  printf("\nmeasured here, medians of the processes that took turns:\n%-8s %10s %10s %8s %8s\n", "plan", "step ms",
-         "expected", "ratio", "spread");
+static void print_measured(const sl__planning *s, const sl__answer *a) {
+  printf("\nmeasured here, medians of the processes that took turns:\n%-8s %10s %10s %8s %8s  %s\n", "plan", "step ms",
+         "expected", "ratio", "spread", "processes");
   for (int i = 0; i < a->n; i++) {
     const sl__candidate *c = &a->list[i];
-    char number[16];
+    char number[16], plan[256];
     if (!(c->measured > 0)) continue;
     snprintf(number, sizeof number, "%d", i + 1);
-    printf("%-8s %10.3f %10.3f %8.3f %7.1f%%\n", i < a->shown ? number : "default", 1e3 * c->measured,
-           1e3 * sl__seconds(c), c->measured / sl__seconds(c), 100 * (c->spread - 1));
+    printf("%-8s %10.3f %10.3f %8.3f %7.1f%%  %d: %s\n",
+           i < a->shown  ? number
+           : c->standard ? "default"
+                         : "-",
+           1e3 * c->measured, 1e3 * sl__seconds(c), c->measured / sl__seconds(c), 100 * (c->spread - 1), c->turns,
+           sl__candidate_text(s, c, plan, sizeof plan));
   }
 }
 
@@ -147,7 +151,7 @@ static sl_status print_text(const sl__planning *s, const sl__answer *a) {
   }
   if (a->samples > 0) print_training(s, a);
   if (any_measured(a)) {
-    print_measured(a);
+    print_measured(s, a);
     judge_measured(a, text, sizeof text);
     printf("%s\n", text);
   }

@@ -47,7 +47,7 @@ typedef struct sl__prediction {
   double exchanging; /* seconds in which the lane of exchanges is busy */
 } sl__prediction;
 
-enum { SL__POLICIES = 3, SL__TURNS = 7 };
+enum { SL__POLICIES = 3, SL__TURNS = 8 };
 
 typedef struct sl__candidate {
   int64_t v[SL__AXES];
@@ -177,9 +177,9 @@ sl_status sl__plan_print_unfit(const sl__planning *s, const sl__candidate *best,
 /* Writes this machine's description to a file, and names it in the options. */
 sl_status sl__plan_here(sl__planning *s);
 void sl__plan_here_remove(sl__planning *s);
-/* Runs bench for the first three plans and the default one in turn, then for the fastest of them under the other
- * policies and for those that are close to it, and sets their medians. Plans that it adds, or takes from behind the
- * shown ones, become the last of the shown ones. */
+/* Runs bench for each different plan of the list in turn, then for the fastest of them under the other policies, and
+ * for those that are close to the fastest again, and sets their medians. It adds plans to the list, and moves the close
+ * ones to the shown ones. */
 sl_status sl__plan_measure(sl__planning *s, sl__candidate **list, int *n, int *shown);
 /* Measured seconds of a sample. */
 double sl__measured_each(const sl__candidate *c);

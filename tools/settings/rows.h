@@ -389,8 +389,8 @@ SETTING(REAL, node_memory, "memory", SL__PLAN, NONE, "MB", NULL, 0.001, 1e12,
         {0, "million bytes of a node's memory that a plan may use (default: all of the machine's)"})
 SETTING(FLAG, measures, "run", SL__PLAN, NONE, NULL, NULL, 0, 0,
         {0,
-         "measure the three best plans and the default one here, in turn, by 'starling bench', then the fastest under "
-         "other policies, and say how the predictions held"})
+         "measure the best plans and the default one here, in turn, by 'starling bench', the fastest under other "
+         "policies too, and say how the predictions held"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "if a rank is lost (killed by a signal, or stalled), start the job again from its last checkpoint, "
