@@ -76,9 +76,10 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   c->v[SL__BATCH] = plan.batch;
   c->v[SL__LOCAL] = local;
   c->v[SL__WORKERS] = standard_workers(s);
-  c->v[SL__EACH] = plan.shards / plan.leaves;
+  c->v[SL__EACH] = s->o->shards > 0 ? 1 : plan.shards / plan.leaves; /* a value that is given is no axis */
   c->v[SL__MICRO] = plan.micro_batches;
-  c->v[SL__GROUPS] = plan.leaves / mesh.data / plan.micro_batches;
+  const int groups = plan.leaves / mesh.data / plan.micro_batches;
+  c->v[SL__GROUPS] = s->o->leaves > 0 ? groups > 0 : groups;
   c->v[SL__PIPE] = mesh.pipe, c->v[SL__TENSOR] = mesh.tensor, c->v[SL__ORDER] = sl__pipeline_of(s->o).order;
   c->v[SL__CHUNKS] = mesh.pipe > 1 && s->o->pipe_chunks > 1 ? s->o->pipe_chunks : 1;
   c->v[SL__PARTS] = mesh.pipe > 1 && s->o->pipe_parts > 1 ? s->o->pipe_parts : 1;

@@ -89,27 +89,27 @@ static void print_measured(const sl__planning *s, const sl__answer *a) {
   }
 }
 
-/* Whether measured plans are in the simulated order, and how far their steps are off. Differences within the spread of
- * one plan's own turns do not count. */
+/* Whether measured plans are in the simulated order, and how far their steps are off. A difference within the
+ * spread of either plan's own turns does not count. */
 static void judge_measured(const sl__answer *a, char *text, size_t n) {
   const sl__candidate *first = &a->list[0], *fastest = first;
-  double off = 0, spread = 1;
+  double off = 0;
   char name[32];
   for (int i = 0; i < a->n; i++) {
     const sl__candidate *c = &a->list[i];
     if (!(c->measured > 0)) continue;
     off = fmax(off, fabs(log(c->measured / sl__seconds(c))));
-    spread = fmax(spread, c->spread);
     if (sl__measured_each(c) < sl__measured_each(fastest)) fastest = c;
   }
-  const double gain = sl__measured_each(first) / sl__measured_each(fastest);
+  const double gain = sl__measured_each(first) / sl__measured_each(fastest),
+               spread = fmax(first->spread, fastest->spread);
   int used = 0;
   if (fastest == first)
     used = snprintf(text, n, "Plan 1 is the fastest here too");
   else if (gain < spread)
-    used =
-        snprintf(text, n, "No plan is faster than plan 1 by more than the spread of its measurements (%s: %.2f times)",
-                 name_of(a, fastest, name, sizeof name), gain);
+    used = snprintf(text, n,
+                    "No plan is faster than plan 1 by more than the spread of their measurements (%s: %.2f times)",
+                    name_of(a, fastest, name, sizeof name), gain);
   else
     used = snprintf(text, n, "The order did not hold: %s is %.2f times as fast as plan 1 here",
                     name_of(a, fastest, name, sizeof name), gain);
