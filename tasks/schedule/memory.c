@@ -2,6 +2,8 @@
  * predicted schedule, by the algorithm "shared objects, greedy by size" (Pisarchyk and Lee 2020). */
 #include "tasks/schedule/memory.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +143,46 @@ static int insert(slot *s, int at, group *mine) {
   return 1;
 }
 
+/* Which slots are taken when, so that most of those that overlap a group need no look at their groups. The predicted
+ * step is cut into equal spans. A bit says that one group of a slot covers the whole span. */
+enum { SPANS = 512, LOOKS = 16, BITS = 64 };
+typedef struct taken {
+  uint64_t (*spans)[SPANS]; /* [slots / BITS] */
+  int n;                    /* blocks of BITS slots */
+  double width;             /* seconds of a span */
+} taken;
+
+/* The first span that ends after the time. */
+static int span_of(const taken *t, double time) {
+  int span = t->width > 0 ? (int)fmin(fmax(time / t->width, 0), SPANS) : 0;
+  while (span > 0 && time < t->width * span) span--;
+  while (span < SPANS && time >= t->width * (span + 1)) span++;
+  return span;
+}
+
+static int take(taken *t, int slot, const group *mine) {
+  if (slot / BITS == t->n) {
+    uint64_t(*more)[SPANS] = realloc(t->spans, (size_t)(t->n + 1) * sizeof *more);
+    if (!more) return 0;
+    t->spans = more;
+    memset(t->spans[t->n++], 0, sizeof *t->spans);
+  }
+  int span = span_of(t, mine->start);
+  if (t->width * span < mine->start) span++;
+  for (; span < SPANS && t->width * (span + 1) <= mine->end; span++)
+    t->spans[slot / BITS][span] |= UINT64_C(1) << slot % BITS;
+  return 1;
+}
+
+/* The slots of a block that may be free while the group is used: it looks at up to LOOKS spans of this time. */
+static uint64_t free_slots(const taken *t, int block, int first, int last) {
+  const int n = last - first, step = n > LOOKS ? (n + LOOKS - 1) / LOOKS : 1;
+  uint64_t occupied = 0;
+  for (int span = first; span < last; span += step) occupied |= t->spans[block][span];
+  if (n > 0) occupied |= t->spans[block][last - 1];
+  return ~occupied;
+}
+
 /* Whether another user of the group depends directly on this one, so that waiting for that user suffices. */
 static int covered(const planner *p, int old, int node) {
   for (int v = old; v >= 0; v = p->next[v])
@@ -178,6 +220,8 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
                .group = calloc(n, sizeof(group))};
   group **list = malloc(n * sizeof *list);
   slot *slots = calloc(n, sizeof *slots);
+  taken taken = {0};
+  const double free_for = slack * s->makespan / g->turns;
   int *pairs = NULL, n_pairs = 0, capacity = 0, n_groups = 0;
   sl_memory *m = calloc(1, sizeof *m);
   sl_status status = SL_OK;
@@ -217,22 +261,29 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   }
   /* Largest first: a slot is as large as its first group. Each smaller group goes into the tightest gap that fits. */
   qsort(list, (size_t)n_groups, sizeof *list, largest_first);
+  taken.width = s->makespan / SPANS;
   for (int i = 0; i < n_groups; i++) {
     group *mine = list[i];
-    int best = -1, at = 0;
+    const int first = span_of(&taken, mine->start);
+    int best = -1, at = 0, last = first;
     double least = 0, idle;
-    for (int k = 0; k < m->n_slots && !mine->keep; k++) {
-      if (slots[k].tenant[0]->memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes))) continue;
-      const int place =
-          slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->turns, &idle);
-      if (place < 0 || (best >= 0 && idle >= least)) continue;
-      best = k, at = place, least = idle;
-    }
+    while (last < SPANS && taken.width * last < mine->end) last++;
+    for (int block = 0; block < taken.n && !mine->keep; block++)
+      for (uint64_t left = free_slots(&taken, block, first, last); left; left &= left - 1) {
+        const int k = BITS * block + __builtin_ctzll(left);
+        if (k >= m->n_slots) break;
+        if (slots[k].tenant[0]->memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes)))
+          continue;
+        const int place = slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, free_for, &idle);
+        if (place < 0 || (best >= 0 && idle >= least)) continue;
+        best = k, at = place, least = idle;
+      }
     if (best < 0) {
       best = m->n_slots++;
       m->bytes[best] = mine->bytes;
     }
-    if (!insert(&slots[best], at, mine)) SL_TRY_OUT(sl_no_memory("to plan %d values", g->n_values));
+    if (!insert(&slots[best], at, mine) || !take(&taken, best, mine))
+      SL_TRY_OUT(sl_no_memory("to plan %d values", g->n_values));
     m->slot[mine - p.group] = best;
   }
   for (int k = 0; k < m->n_slots; k++)
@@ -250,8 +301,8 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
 out:
   sl_memory_destroy(m);
   for (size_t k = 0; slots && k < n; k++) free(slots[k].tenant);
-  free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots),
-      free(pairs);
+  free(taken.spans), free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list),
+      free(slots), free(pairs);
   return status;
 }
 
