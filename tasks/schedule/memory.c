@@ -96,10 +96,19 @@ static int largest_first(const void *a, const void *b) {
   return x->writer < y->writer ? -1 : x->writer > y->writer;
 }
 
-/* A slot and its groups, sorted by time. */
+typedef struct tenant {
+  double start, end; /* of the group */
+  const group *group;
+} tenant;
+
+/* A slot and its groups, sorted by time. The last place that was looked up is kept: groups of one size come in the
+ * order of their starts, so the next one often has the same place. */
 typedef struct slot {
-  group **tenant;
+  tenant *tenant;
   int n, capacity;
+  int memory, keep;      /* as the groups have them */
+  int place;             /* a group that starts after `from` and until `to` comes behind so many others */
+  double from, free, to; /* start and end of the group before this place, start of the group after it */
 } slot;
 
 /* The turn in which a node ends. A message that is sent ends in the next turn, when another stage has received it. */
@@ -113,33 +122,50 @@ static int gives_way(const group *a, const group *b, double slack) {
   return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;
 }
 
-/* Finds the place of a group among a slot's groups, and how long the slot would be empty around it; -1: it overlaps
- * one of them. */
-static int place_in(const slot *s, const group *mine, double slack, double *idle) {
+/* Finds the place of a group that starts at this time. */
+static void look_up(slot *s, double start) {
   int low = 0, high = s->n;
+  if (s->from < start && start <= s->to) return;
   while (low < high) {
     const int mid = (low + high) / 2;
-    if (s->tenant[mid]->start < mine->start)
+    if (s->tenant[mid].start < start)
       low = mid + 1;
     else
       high = mid;
   }
-  if (low > 0 && !gives_way(s->tenant[low - 1], mine, slack)) return -1;
-  if (low < s->n && !gives_way(mine, s->tenant[low], slack)) return -1;
-  *idle = (low > 0 ? mine->start - s->tenant[low - 1]->end : 0) + (low < s->n ? s->tenant[low]->start - mine->end : 0);
-  return low;
+  s->place = low;
+  s->from = low > 0 ? s->tenant[low - 1].start : -INFINITY;
+  s->free = low > 0 ? s->tenant[low - 1].end : -INFINITY;
+  s->to = low < s->n ? s->tenant[low].start : INFINITY;
 }
 
-static int insert(slot *s, int at, group *mine) {
+/* How long the slot would be empty before and after the group; infinite: the group overlaps another one. */
+static double idle_around(slot *s, const group *mine) {
+  look_up(s, mine->start);
+  if (mine->start < s->free || mine->end > s->to) return INFINITY;
+  return (s->place > 0 ? mine->start - s->free : 0) + (s->place < s->n ? s->to - mine->end : 0);
+}
+
+/* Whether the group may come at the place that was looked up for it. */
+static int fits(const slot *s, const group *mine, double slack) {
+  const tenant *at = s->tenant + s->place;
+  return (s->place == 0 || gives_way(at[-1].group, mine, slack)) &&
+         (s->place == s->n || gives_way(mine, at->group, slack));
+}
+
+/* Inserts the group at the place that was looked up for it. */
+static int insert(slot *s, const group *mine) {
   if (s->n == s->capacity) {
     const int wanted = s->capacity ? 2 * s->capacity : 8;
-    group **more = realloc(s->tenant, (size_t)wanted * sizeof *more);
+    tenant *more = realloc(s->tenant, (size_t)wanted * sizeof *more);
     if (!more) return 0;
     s->tenant = more;
     s->capacity = wanted;
   }
-  memmove(s->tenant + at + 1, s->tenant + at, (size_t)(s->n++ - at) * sizeof *s->tenant);
-  s->tenant[at] = mine;
+  memmove(s->tenant + s->place + 1, s->tenant + s->place, (size_t)(s->n++ - s->place) * sizeof *s->tenant);
+  s->tenant[s->place] = (tenant){mine->start, mine->end, mine};
+  s->memory = mine->memory, s->keep = mine->keep;
+  s->from = s->to = 0; /* no place is kept */
   return 1;
 }
 
@@ -265,31 +291,30 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   for (int i = 0; i < n_groups; i++) {
     group *mine = list[i];
     const int first = span_of(&taken, mine->start);
-    int best = -1, at = 0, last = first;
-    double least = 0, idle;
+    int best = -1, last = first;
+    double least = INFINITY;
     while (last < SPANS && taken.width * last < mine->end) last++;
     for (int block = 0; block < taken.n && !mine->keep; block++)
       for (uint64_t left = free_slots(&taken, block, first, last); left; left &= left - 1) {
         const int k = BITS * block + __builtin_ctzll(left);
         if (k >= m->n_slots) break;
-        if (slots[k].tenant[0]->memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes)))
+        if (slots[k].keep || slots[k].memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes)))
           continue;
-        const int place = slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, free_for, &idle);
-        if (place < 0 || (best >= 0 && idle >= least)) continue;
-        best = k, at = place, least = idle;
+        const double idle = idle_around(&slots[k], mine);
+        if (idle < least && fits(&slots[k], mine, free_for)) best = k, least = idle;
       }
     if (best < 0) {
       best = m->n_slots++;
       m->bytes[best] = mine->bytes;
     }
-    if (!insert(&slots[best], at, mine) || !take(&taken, best, mine))
+    if (!insert(&slots[best], mine) || !take(&taken, best, mine))
       SL_TRY_OUT(sl_no_memory("to plan %d values", g->n_values));
     m->slot[mine - p.group] = best;
   }
   for (int k = 0; k < m->n_slots; k++)
     for (int i = 1; i < slots[k].n; i++)
-      SL_TRY_OUT(order_after(&p, (int)(slots[k].tenant[i - 1] - p.group), slots[k].tenant[i]->writer, &pairs, &n_pairs,
-                             &capacity));
+      SL_TRY_OUT(order_after(&p, (int)(slots[k].tenant[i - 1].group - p.group), slots[k].tenant[i].group->writer,
+                             &pairs, &n_pairs, &capacity));
   for (int v = 0; v < g->n_values; v++)
     if (temporary(&p, v) && n_users(&p, v)) m->slot[v] = m->slot[p.group_of[v]];
   for (int k = 0; k < m->n_slots; k++) m->temporaries += m->bytes[k];
