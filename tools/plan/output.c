@@ -228,7 +228,9 @@ static sl_status print_json(const sl__planning *s, const sl__answer *a) {
   json_t *all = head(s, a->list[0].nodes, 1), *plans = json_array(), *others = json_array();
   char text[256];
   sl_status status = SL_OK;
-  for (int i = 0; i < a->shown; i++) SL_TRY_OUT(add_plan(s, a, &a->list[i], plans));
+  for (int i = 0; i < a->n; i++)
+    if (i < a->shown || (a->list[i].measured > 0 && !a->list[i].standard))
+      SL_TRY_OUT(add_plan(s, a, &a->list[i], plans));
   if (a->standard) SL_TRY_OUT(add_plan(s, a, a->standard, others));
   json_object_set_new(all, "simulated", json_boolean(!a->predicted));
   json_object_set(all, "plans", plans);

@@ -181,6 +181,89 @@ static void what_is_waited_for_comes_first(void **state) {
   sl_graph_destroy(step), sl_graph_destroy(g);
 }
 
+/* A group of values in one buffer, found again from the schedule. */
+typedef struct buffer {
+  size_t bytes;
+  double start, end;
+  int writer, slot;
+} buffer;
+
+static int in_order(const void *a, const void *b) {
+  const buffer *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  return x->writer < y->writer ? -1 : x->writer > y->writer;
+}
+
+static int list_buffers(const lowered *l, buffer *list) {
+  const sl_graph *g = l->step;
+  const sl_schedule *s = l->schedule;
+  buffer *of = calloc((size_t)g->n_values, sizeof *of);
+  int n = 0;
+  assert_non_null(of);
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++) {
+      int v = k < g->node[i]->n_in ? g->node[i]->in[k] : g->node[i]->out[k - g->node[i]->n_in];
+      if (g->value[v]->role != SL_ROLE_TEMPORARY) continue;
+      while (s->onto[v] >= 0) v = s->onto[v];
+      if (!of[v].bytes)
+        of[v] = (buffer){(sl_value_bytes(g->value[v]) + 255) / 256 * 256, s->start[i], 0, i, l->memory->slot[v]};
+      if (s->start[i] < of[v].start) of[v].start = s->start[i], of[v].writer = i;
+      of[v].end = fmax(of[v].end, s->start[i] + s->seconds[i]);
+    }
+  for (int v = 0; v < g->n_values; v++)
+    if (of[v].bytes) list[n++] = of[v];
+  free(of);
+  qsort(list, (size_t)n, sizeof *list, in_order);
+  return n;
+}
+
+/* The slots are those of the plain search: the largest buffers first, each into the slot that is free for it and is
+ * empty around it for the shortest time; of two, into the earlier one. */
+static void each_is_in_the_tightest_slot(void **state) {
+  (void)state;
+  int most = 0;
+  for (int workers = 1; workers <= 64; workers *= 8)
+    for (int slack = 0; slack <= 1; slack++) {
+      sl_plan plan = {.batch = 512, .leaves = 8, .shards = 128, .seed = 1};
+      sl_value loss;
+      lowered l = {.logical = toy_deep_training(512, 16, &loss)};
+      const sl_machine machine = {.kind = {{workers, 1e8, 1e9, 1e-6}}};
+      assert_ok(sl_plan_complete(&plan));
+      assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
+      assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
+      assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0.01 * slack, &l.memory));
+      buffer *list = calloc((size_t)l.step->n_values + 1, sizeof *list);
+      assert_non_null(list);
+      const int n = list_buffers(&l, list);
+      const double apart = 0.01 * slack * l.schedule->makespan;
+      assert_int_equal(l.step->turns, 1);
+      for (int i = 0, slots = 0; i < n; i++) {
+        int best = slots;
+        double least = INFINITY;
+        for (int k = 0; k < slots; k++) {
+          double free = -INFINITY, to = INFINITY;
+          int fits = 1;
+          for (int j = 0; j < i; j++) {
+            if (list[j].slot != k) continue;
+            const int first = list[j].start < list[i].start;
+            fits &= first ? list[j].end + apart <= list[i].start : list[i].end + apart <= list[j].start;
+            if (first) free = fmax(free, list[j].end);
+            if (!first) to = fmin(to, list[j].start);
+          }
+          const double idle = (isfinite(free) ? list[i].start - free : 0) + (isfinite(to) ? to - list[i].end : 0);
+          if (fits && idle < least) best = k, least = idle;
+        }
+        assert_int_equal(list[i].slot, best);
+        slots += best == slots;
+        if (slots > most) most = slots;
+      }
+      free(list);
+      raise(&l);
+    }
+  assert_true(most > 64); /* more than one block of bits */
+}
+
 /* One chain of in-place operations needs one buffer. */
 static void chains_run_in_place(void **state) {
   (void)state;
@@ -317,6 +400,7 @@ int main(void) {
       cmocka_unit_test(waits_for_earlier_readers),
       cmocka_unit_test(predicts_known_schedules),
       cmocka_unit_test(slots_suit_copies),
+      cmocka_unit_test(each_is_in_the_tightest_slot),
   };
   return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }
