@@ -218,48 +218,68 @@ static int list_buffers(const lowered *l, buffer *list) {
   return n;
 }
 
+/* A step of tasks of random lengths, each of which reads up to two values, most of them recent ones. */
+static sl_graph *random_step(int tasks, unsigned seed) {
+  enum { RECENT = 40 };
+  sl_graph *g = toy_graph(16);
+  for (int i = 0; i < tasks; i++) {
+    sl_value in[2];
+    int n = 0;
+    for (int k = 0; k < 2 && i > 0; k++) {
+      const int most = rand_r(&seed) % 16 && i > RECENT ? RECENT : i;
+      if (rand_r(&seed) % 4) in[n++] = i - 1 - rand_r(&seed) % most;
+    }
+    if (n == 2 && in[0] == in[1]) n = 1;
+    const int64_t elements = INT64_C(64) << rand_r(&seed) % 7;
+    toy_task(g, 1 + rand_r(&seed) % 1000, in, n, toy_value(g, SL_ROLE_TEMPORARY, elements));
+  }
+  return g;
+}
+
 /* The slots are those of the plain search: the largest buffers first, each into the slot that is free for it and is
  * empty around it for the shortest time; of two, into the earlier one. */
 static void each_is_in_the_tightest_slot(void **state) {
   (void)state;
+  enum { TASKS = 1500 };
   int most = 0;
   for (int workers = 1; workers <= 64; workers *= 8)
-    for (int slack = 0; slack <= 1; slack++) {
-      sl_plan plan = {.batch = 512, .leaves = 8, .shards = 128, .seed = 1};
-      sl_value loss;
-      lowered l = {.logical = toy_deep_training(512, 16, &loss)};
-      const sl_machine machine = {.kind = {{workers, 1e8, 1e9, 1e-6}}};
-      assert_ok(sl_plan_complete(&plan));
-      assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
-      assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
-      assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0.01 * slack, &l.memory));
+    for (unsigned seed = 1; seed <= 4; seed++) {
+      const double slack = seed % 2 ? 0 : 0.002;
+      lowered l = {.step = random_step(TASKS, seed)};
+      const sl_machine machine = {.kind = {{workers, 1, 1e30, 0}}};
+      assert_ok(sl_schedule_create(l.step, NULL, &SL_TILES_DEFAULT, &machine, &l.schedule));
+      assert_ok(sl_memory_plan(l.step, l.schedule, NULL, slack, &l.memory));
       buffer *list = calloc((size_t)l.step->n_values + 1, sizeof *list);
-      assert_non_null(list);
+      struct {
+        double free, to;
+        int overlaps;
+      } *at = calloc((size_t)l.step->n_values + 1, sizeof *at);
+      assert_true(list && at);
       const int n = list_buffers(&l, list);
-      const double apart = 0.01 * slack * l.schedule->makespan;
-      assert_int_equal(l.step->turns, 1);
-      for (int i = 0, slots = 0; i < n; i++) {
+      const double apart = slack * l.schedule->makespan;
+      int slots = 0;
+      for (int i = 0; i < n; i++) {
         int best = slots;
         double least = INFINITY;
+        for (int k = 0; k < slots; k++) at[k].free = -INFINITY, at[k].to = INFINITY, at[k].overlaps = 0;
+        for (int j = 0; j < i; j++) {
+          const int k = list[j].slot, first = list[j].start < list[i].start;
+          at[k].overlaps |= !(first ? list[j].end + apart <= list[i].start : list[i].end + apart <= list[j].start);
+          if (first) at[k].free = fmax(at[k].free, list[j].end);
+          if (!first) at[k].to = fmin(at[k].to, list[j].start);
+        }
         for (int k = 0; k < slots; k++) {
-          double free = -INFINITY, to = INFINITY;
-          int fits = 1;
-          for (int j = 0; j < i; j++) {
-            if (list[j].slot != k) continue;
-            const int first = list[j].start < list[i].start;
-            fits &= first ? list[j].end + apart <= list[i].start : list[i].end + apart <= list[j].start;
-            if (first) free = fmax(free, list[j].end);
-            if (!first) to = fmin(to, list[j].start);
-          }
-          const double idle = (isfinite(free) ? list[i].start - free : 0) + (isfinite(to) ? to - list[i].end : 0);
-          if (fits && idle < least) best = k, least = idle;
+          const double idle = (isfinite(at[k].free) ? list[i].start - at[k].free : 0) +
+                              (isfinite(at[k].to) ? at[k].to - list[i].end : 0);
+          if (!at[k].overlaps && idle < least) best = k, least = idle;
         }
         assert_int_equal(list[i].slot, best);
         slots += best == slots;
-        if (slots > most) most = slots;
       }
-      free(list);
-      raise(&l);
+      assert_int_equal(slots, l.memory->n_slots);
+      if (slots > most) most = slots;
+      free(list), free(at);
+      sl_memory_destroy(l.memory), sl_schedule_destroy(l.schedule), sl_graph_destroy(l.step);
     }
   assert_true(most > 64); /* more than one block of bits */
 }
