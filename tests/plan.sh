@@ -112,16 +112,17 @@ expect 'tokens of images' 2 'give --samples' plan lenet --machine vm-2 --tokens 
 expect 'more nodes than the machine has' 2 "no \`network\`" plan lenet --machine laptop-gpu --nodes 2
 expect 'measuring several nodes' 2 'leave out --nodes' plan lenet --machine vm-2 --nodes 2 --run
 # Half a minute: few plans and other policies, two to eight processes each.
-few='mlp --size hidden=32 --batch 64 --leaves 1 --row-blocks 1 --micro-batches 1 --recompute none'
+few='mlp --size hidden=32 --batch 64 --row-blocks 1 --micro-batches 1 --recompute none'
 # shellcheck disable=SC2086
 run plan $few --run --json
 check 'plans are measured on this machine' test "$code" = 0 -a "$(grep -c '"measured_step_s": [0-9.e-]*[1-9]' out)" -ge 3
 check 'and judged' grep -q '"held": "[^"]' out
+check 'all different plans, more than three' test "$(grep -c '"leaves"' out)" -gt 5 -a "$(grep -c '"leaves"' out)" = "$(grep -c '"measured_step_s"' out)"
 # The policies of the measured plans of an output.
 policies() { awk '/"sched":/ { gsub(/[",]/, ""); name = $2 } /"measured_step_s":/ { print name }' out | sort -u | tr '\n' ' '; }
 check 'the fastest of them under the other policies too' test "$(policies)" = 'default eager prio '
 # shellcheck disable=SC2086
-run plan $few --shards 2 --sched prio --run --json
+run plan $few --leaves 1 --shards 2 --sched prio --run --json
 check 'not if --sched names one' test "$(policies)" = 'prio '
 check 'values that are given make one plan, the default one' test "$(grep -c '"leaves"' out)" = 2 -a "$(grep -c '"default": true' out)" = 2
 expect 'a batch for fewer ranks' 2 'a larger --batch, or fewer --nodes' plan mlp --machine vm-2 --batch 2 --nodes 4

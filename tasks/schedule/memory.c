@@ -107,7 +107,7 @@ typedef struct slot {
   tenant *tenant;
   int n, capacity;
   int memory, keep;      /* as the groups have them */
-  int place;             /* a group that starts after `from` and until `to` comes behind so many others */
+  int place;             /* index that a group gets which starts after `from`, and at `to` at the latest */
   double from, free, to; /* start and end of the group before this place, start of the group after it */
 } slot;
 
@@ -169,8 +169,8 @@ static int insert(slot *s, const group *mine) {
   return 1;
 }
 
-/* Which slots are taken when, so that most of those that overlap a group need no look at their groups. The predicted
- * step is cut into equal spans. A bit says that one group of a slot covers the whole span. */
+/* Which slots are in use when. The predicted step is cut into equal spans; a bit says that one group of a slot covers a
+ * whole span. A slot with such a bit in a group's lifetime is ruled out without a look at its groups. */
 enum { SPANS = 512, LOOKS = 16, BITS = 64 };
 typedef struct taken {
   uint64_t (*spans)[SPANS]; /* [slots / BITS] */
@@ -186,6 +186,7 @@ static int span_of(const taken *t, double time) {
   return span;
 }
 
+/* Sets the bits of the spans that the group covers. 0: no memory. */
 static int take(taken *t, int slot, const group *mine) {
   if (slot / BITS == t->n) {
     uint64_t(*more)[SPANS] = realloc(t->spans, (size_t)(t->n + 1) * sizeof *more);

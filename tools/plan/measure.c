@@ -9,10 +9,12 @@
 
 /* The fastest different plans whose other policies are measured too. */
 enum { CLOSEST = 3 };
-/* All have the first number of turns. Plans whose time is at most so many times that of the fastest have more; those
- * that are still close have the last number, or fewer if a turn takes long. */
+/* Processes that measure a plan; SL__TURNS at most, or MORE_TURNS if the steps of a process take LONG_TURN. */
 enum { FIRST_TURNS = 2, MORE_TURNS = 4 };
-static const double NEAR = 1.15, NEARER = 1.10, CLOSE = 1.05, LONG_TURN = 6; /* seconds */
+static const double LONG_TURN = 6; /* seconds */
+/* A plan's time over that of the fastest: up to NEAR other policies are tried, up to NEARER it has MORE_TURNS, up to
+ * CLOSE it has SL__TURNS and is shown. */
+static const double NEAR = 1.15, NEARER = 1.10, CLOSE = 1.05;
 
 double sl__measured_each(const sl__candidate *c) { return c->measured / (double)c->v[SL__BATCH]; }
 
@@ -46,7 +48,7 @@ static sl_status measure_once(sl__planning *s, sl__candidate *c) {
   return status;
 }
 
-/* Measures the marked plans until each of them has so many turns, and sets their medians. */
+/* Measures the marked plans in turn until each has been measured by `turns` processes, and sets their medians. */
 static sl_status measure(sl__planning *s, sl__candidate *list, int n, int turns) {
   for (int t = 0; t < turns; t++)
     for (int i = 0; i < n; i++)
@@ -61,7 +63,7 @@ static sl_status measure(sl__planning *s, sl__candidate *list, int n, int turns)
   return SL_OK;
 }
 
-/* Marks the plans whose time is at most so many times that of the fastest. Returns their number. */
+/* Marks the plans that take at most `times` as long as the fastest. Returns their number. */
 static int choose(sl__candidate *list, int n, double times) {
   double least = INFINITY;
   int chosen = 0;
@@ -92,19 +94,19 @@ static sl_status choose_policy(sl__planning *s, const sl__candidate *like, const
   return SL_OK;
 }
 
-/* Marks the other policies of the fastest marked plans. */
+/* Marks the other policies of the fastest different plans among the marked ones. */
 static sl_status choose_policies(sl__planning *s, sl__candidate *list, int *n) {
-  char taken[64] = {0};
+  const sl__candidate *found[CLOSEST];
   for (int k = 0; k < CLOSEST; k++) {
-    const sl__candidate *next = NULL;
-    for (int i = 0; i < *n && i < (int)sizeof taken; i++)
-      if (list[i].turns && list[i].chosen && !taken[i] &&
-          (!next || sl__measured_each(&list[i]) < sl__measured_each(next)))
-        next = &list[i];
-    if (!next) return SL_OK;
-    for (int i = 0; i < *n && i < (int)sizeof taken; i++) taken[i] |= sl__candidate_same(&list[i], next);
-    const char *const *policies = sl__policies(s, next);
-    for (int p = 0; policies[p]; p++) SL_TRY(choose_policy(s, next, policies[p], list, n));
+    found[k] = NULL;
+    for (int i = 0; i < *n; i++) {
+      int eligible = list[i].turns && list[i].chosen;
+      for (int j = 0; j < k; j++) eligible &= !sl__candidate_same(&list[i], found[j]);
+      if (eligible && (!found[k] || sl__measured_each(&list[i]) < sl__measured_each(found[k]))) found[k] = &list[i];
+    }
+    if (!found[k]) return SL_OK;
+    const char *const *policies = sl__policies(s, found[k]);
+    for (int p = 0; policies[p]; p++) SL_TRY(choose_policy(s, found[k], policies[p], list, n));
   }
   return SL_OK;
 }
