@@ -51,7 +51,6 @@ typedef struct walk {
   sl_rank_set *gathered; /* [values] model ranks that have the samples of all ranks */
   sl_rank_set *copies;   /* [values] model ranks with copies of the owner's value on all their ranks; 0: not copied */
   sl_placement *source;  /* [values] for a copied value: the owner's placement, from which it is copied */
-  int *arrived;          /* [values] the node in front of which the last message with it is due; NONE */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -101,14 +100,14 @@ static void drop_copies(walk *w, sl_value v, sl_placement need) {
 }
 
 /* A copy is fetched one fetch ahead, so that it moves while the tasks before its reader run. Exchanges keep their
- * order: an exchange right in front of its reader would also wait for the sums before it. */
+ * order: an exchange right in front of its reader would also wait for the sums before it. A message that brings the
+ * value from another stage is due before: see send. */
 static void fetch(walk *w, int node, sl_value v, sl_transfer *t) {
   if (w->fetching != node) w->fetched_before = w->fetching, w->fetching = node;
   t->fetched = 1;
   t->since = node;
   t->before = w->fetched_before == NONE ? node : w->fetched_before;
   if (t->before <= w->writer[v]) t->before = w->writer[v] + 1;
-  if (t->before < w->arrived[v]) t->before = w->arrived[v];
   w->fetched += sl_value_bytes(w->g->value[v]);
 }
 
@@ -197,19 +196,24 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
 /* The run in whose pass a value was made; NONE */
 static int run_of(const walk *w, sl_value v) { return w->writer[v] == NONE ? NONE : w->p->run[w->writer[v]]; }
 
-/* Returns the model rank that sends a value to model rank `to`: one of the pipeline stage that made the value or, if
- * that stage is unknown, of the first stage that has the value. The tensor ranks of this stage take turns, so that all
+/* Returns the model rank of a set that sends a value to model rank `to`: one of the pipeline stage that made the value
+ * or, if that stage is unknown, of the first stage in the set. The tensor ranks of this stage take turns, so that all
  * of them send to equally many model ranks. */
-static int sender(const walk *w, sl_value v, int to) {
+static int sender(const walk *w, sl_value v, sl_rank_set on, int to) {
   const int tensor = w->p->tensor, run = run_of(w, v);
   const sl_rank_set all = sl_rank_set_of(tensor);
   int first = run == NONE ? 0 : run % (w->how->model_ranks / tensor), n = 0, from = 0;
-  if (!(w->on[v] >> first * tensor & all)) first = 0;
-  while (!(w->on[v] >> first * tensor & all)) first++;
-  const sl_rank_set have = w->on[v] >> first * tensor & all;
+  if (!(on >> first * tensor & all)) first = 0;
+  while (!(on >> first * tensor & all)) first++;
+  const sl_rank_set have = on >> first * tensor & all;
   for (int t = 0; t < tensor; t++) n += sl_rank_set_has(have, t);
   for (int skip = to % n; skip >= 0; from++) skip -= sl_rank_set_has(have, from);
   return first * tensor + from - 1;
+}
+
+/* The model ranks that made a value, or that keep it between steps. */
+static sl_rank_set made_on(const walk *w, sl_value v) {
+  return w->writer[v] == NONE ? w->p->keeps[v] : w->p->computes[w->writer[v]];
 }
 
 /* Whether a value is sent before the first pass, as are lookups that a later stage computes for an earlier one. */
@@ -220,20 +224,25 @@ static int is_early(const walk *w, sl_value v, int from, int to) {
 
 /* Adds the transfers that bring a value to all model ranks of a set, due in front of node `before`. If one of the ranks
  * that divide the samples owns the value, only the owner sends it, to its counterparts of the other model ranks, even
- * if other ranks have copies. */
+ * if other ranks have copies.
+ *
+ * What an owner sends before the first pass is due as soon as it is made, by a rank that made it. So no copy to the
+ * ranks of its stage comes before the message: the owner would have to carry out that copy before the first pass, and
+ * the others in a later one. */
 static sl_status send(walk *w, sl_value v, sl_rank_set to_all, int before) {
   if (!w->on) return SL_OK;
   const sl_placement have = w->copies[v] ? w->source[v] : w->have[v];
   for (int to = 0; to < w->how->model_ranks; to++) {
     if (!sl_rank_set_has(to_all & ~w->on[v], to)) continue;
     if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any rank has it", w->g->value[v]->name);
-    const int from = sender(w, v, to);
+    const int owned = have.kind == SL_PLACE_OWNED && w->made_of[v] <= PARAMETERS;
+    const int from = sender(w, v, owned ? made_on(w, v) : w->on[v], to);
     const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
     const sl_transfer t = {.kind = SL_TRANSFER_SEND,
                            .value = v,
                            .have = have,
                            .need = have,
-                           .before = before,
+                           .before = owned ? w->writer[v] + 1 : before,
                            .since = before,
                            .sender = from,
                            .receiver = to,
@@ -241,7 +250,6 @@ static sl_status send(walk *w, sl_value v, sl_rank_set to_all, int before) {
                            .run = run_of(w, v),
                            .early = is_early(w, v, from, to)};
     SL_TRY(record(w, &t, w->p->n_owned + w->p->n_transfers));
-    w->arrived[v] = before;
   }
   w->on[v] |= to_all;
   return SL_OK;
@@ -416,7 +424,6 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .gathered = calloc(values, sizeof *w.gathered),
             .copies = calloc(values, sizeof *w.copies),
             .source = malloc(values * sizeof *w.source),
-            .arrived = malloc(values * sizeof *w.arrived),
             .have = malloc(values * sizeof *w.have),
             .written = calloc(values, 1),
             .last = malloc(values * sizeof *w.last),
@@ -424,10 +431,9 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
   if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
-      !w.made_of || !w.gathered || !w.copies || !w.source || !w.arrived ||
-      !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
-      !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
-      !(p->owned = malloc(values * sizeof *p->owned)))
+      !w.made_of || !w.gathered || !w.copies || !w.source || !(p->made = malloc(values * sizeof *p->made)) ||
+      !(p->value = malloc(values * sizeof *p->value)) || !(p->node = malloc(nodes * sizeof *p->node)) ||
+      !(p->gathers = calloc(nodes, 1)) || !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
   p->tensor = how->tensor > 1 ? how->tensor : 1;
@@ -436,7 +442,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
        !(p->run = malloc(nodes * sizeof *p->run)) || !(p->keeps = calloc(values, sizeof *p->keeps)) ||
        !(p->deferrable = calloc(nodes, 1))))
     SL_TRY_OUT(sl_no_memory("to divide %d values among %d model ranks", g->n_values, how->model_ranks));
-  for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = w.arrived[v] = NONE;
+  for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = NONE;
   if (how->model_ranks > 1)
     SL_TRY_OUT(
         sl__stages_find(g, how->model_ranks, p->tensor, &how->pipe, p->computes, p->keeps, p->run, p->deferrable));
@@ -460,7 +466,7 @@ out:
   sl__owners_destroy(owners);
   free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
   free(w.used), free(w.writer), free(w.copied), free(w.made_of), free(w.gathered), free(w.on), free(w.copies);
-  free(w.source), free(w.arrived);
+  free(w.source);
   return status;
 }
 

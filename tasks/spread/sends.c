@@ -46,7 +46,7 @@ static sl_status add_message(sl__spread *s, const sl_transfer *t, const sl_value
   const sl__exchange_attr attr = {.move = {.kind = sends ? SL_EXCHANGE_SEND : SL_EXCHANGE_RECEIVE, .rank = peer},
                                   .values = n,
                                   .slot = slot_of(s, t, leaf)};
-  const sl_node *reader = s->from->node[s->at < s->from->n_nodes ? s->at : s->from->n_nodes - 1];
+  const sl_node *reader = s->from->node[t->since < s->from->n_nodes ? t->since : s->from->n_nodes - 1];
   SL_TRY(sl__exchange_node_add(s->to, reader->name, t->phase, ++s->exchanges, &attr, piece, n, piece, sends ? 0 : n));
   sl_node *node = s->to->node[s->to->n_nodes - 1];
   node->message = sends ? SL_MESSAGE_SENT : SL_MESSAGE_RECEIVED;

@@ -53,8 +53,8 @@ static int turn_of_task(const sl__spread *s, const sl_node *node, int part, cons
 }
 
 /* A fetch waits for a task (copies.c), but not if its turn is earlier than the task's. Its turn is the first if this
- * stage sends the fetched parameter to another stage before all passes. turn[values]: room for the turns of the
- * writers. */
+ * stage computes a lookup with the fetched parameter for another stage before all passes. turn[values]: room for the
+ * turns of the writers. */
 static void release_fetches(sl_graph *g, int *turn) {
   for (int i = 0; i < g->n_nodes; i++) {
     sl_node *node = g->node[i];

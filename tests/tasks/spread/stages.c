@@ -421,6 +421,23 @@ typedef struct mesh {
   const char *cuts;
 } mesh;
 
+/* The ranks of a stage declare the same exchanges in the same order. */
+static void check_sums(const rank *all, const mesh *m) {
+  for (int r = m->model_ranks; r < m->model_ranks * m->each; r++) {
+    const rank *a = &all[r % m->model_ranks], *b = &all[r];
+    assert_int_equal(a->n_sums, b->n_sums);
+    for (int k = 0; k < a->n_sums; k++) {
+      const sl_node *x = a->g->node[a->sum[k]], *y = b->g->node[b->sum[k]];
+      const sl__exchange_attr *p = x->attr, *q = y->attr;
+      const sl_value_info *of = a->g->value[x->n_in ? x->in[0] : x->out[0]];
+      const sl_value_info *other = b->g->value[y->n_in ? y->in[0] : y->out[0]];
+      if (p->slot != q->slot || p->values != q->values || p->move.rank != q->move.rank || of->logical != other->logical)
+        fail_msg("exchange %d is %s of slot %d on rank %d and %s of slot %d on rank %d", k, of->name, p->slot,
+                 r % m->model_ranks, other->name, q->slot, r);
+    }
+  }
+}
+
 /* Carries out a step. Returns 0 if the layers cannot be cut so. */
 static int try_one(const network *n, const mesh *m) {
   sl_plan plan = {.batch = BATCH,
@@ -445,6 +462,7 @@ static int try_one(const network *n, const mesh *m) {
   assert_ok(status);
   for (int r = 0; r < m->model_ranks * m->each; r++)
     all[r] = rank_of(n, &plan, p, m->order, m->model_ranks, r % m->model_ranks, m->each, r / m->model_ranks, m->chunks);
+  check_sums(all, m);
   const int left = carry_out(all, m->model_ranks, m->each);
   if (left)
     fail_msg(
