@@ -9,6 +9,10 @@ small='--data data --batch 20 --workers 1 --steps 3'
 # shellcheck disable=SC2086 # several words
 expect 'train a residual network' 0 '^test accuracy' train resnet8 $small --out r
 expect 'convert it to torchvision' 0 '^resnet8: .* to r.tv' convert r --to torchvision --out r.tv
+cp out converted
+run convert r --to torchvision --out json.tv --json
+check_json 'convert --json' out
+check 'convert --json has the layout, the file and the numbers of the text' sh -c 'cmp r.tv json.tv && grep -q "\"to\": \"torchvision\"" out && grep -q "\"out\": \"json.tv\"" out && grep -qx "resnet8: $(sed -n "s/.*parameters\": \([0-9]*\).*/\1/p" out) parameters in $(sed -n "s/.*tensors\": \([0-9]*\).*/\1/p" out) tensors, to r.tv" converted'
 expect 'convert does not overwrite a file' 1 'r.tv exists already' convert r --to torchvision --out r.tv
 expect 'convert it back, with the model named' 0 '^resnet8' convert r.tv --model resnet8 --to starling --out r.sl
 expect 'convert it to torchvision again' 0 '^resnet8' convert r.sl --to torchvision --out again.tv

@@ -17,6 +17,7 @@ check 'the tokens of 32 bits are the bytes' tokens_are a/train.bin 4 '99 97 102 
 check_json 'the written tokenizer.json is JSON' a/tokenizer.json
 run tokenize --decode a/train.bin --tokenizer a/tokenizer.json
 check '--decode with it restores the text' cmp -s out odd.txt
+expect '--decode --json of a text that is not UTF-8' 1 'a/train.bin is not UTF-8, which JSON needs: leave out --json' tokenize --decode a/train.bin --tokenizer bytes --json
 
 # Old tokenizer.json, such as GPT-2's and BERT's, do not name the kind of their model.
 for kind in BPE WordPiece; do
@@ -30,6 +31,9 @@ done
 expect 'tokenize with a BPE' 0 'vocabulary 400, 0\.[0-9]+ tokens per byte' tokenize text.txt --tokenizer "$data/tokenizer_bpe.json" --out b
 run tokenize --decode b/train.bin --tokenizer b
 check '--decode restores the text of the BPE' cmp -s out text.txt
+run tokenize --decode b/train.bin --tokenizer b --json
+awk '{ gsub(/\t/, "\\t"); text = text $0 "\\n" } END { printf "{\n  \"text\": \"%s\"\n}\n", text }' text.txt >b.json
+check '--decode --json' cmp out b.json
 expect 'tokenize with a WordPiece' 0 'vocabulary [0-9]+' tokenize text.txt --tokenizer "$data/tokenizer_uncased.json" --out c
 cp out c.said
 expect '--decode restores the words of the WordPiece' 0 '^line 0 of a text that is told again , and it '"'"' s told again line 7 of' tokenize --decode c/train.bin --tokenizer c/tokenizer.json

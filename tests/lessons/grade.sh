@@ -334,6 +334,10 @@ for lesson in "$examples"/[0-9][0-9]-*; do
 done
 check 'hand-outs of all lessons' test "$handed_out" -ge 15
 expect 'lesson 08-own-policy: a lesson by its name' 0 'begin with README.md' lesson 08-own-policy hand-out/08-own-policy
+expect 'starling lesson --json' 0 '"complete": \[' lesson 7 hand-out/json --data pictures --json
+check_json 'starling lesson --json is JSON' out
+check 'it has the file to hand in' grep -q '"operation.c"' out
+check 'it says whether there are images' test "$(field images out)" = "$(if [ -e hand-out/json/data ]; then echo true; else echo false; fi)"
 run_faults() { MPIEXEC=none env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u STARLING make -C hand-out/10 run; }
 ! run_faults >"$work/out" 2>"$work/err"
 check 'lesson 10: the folder finds Starling' grep -q '^no none: set MPIEXEC' "$work/out"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/files/published.h"
@@ -58,6 +59,19 @@ static sl_status save(const sl__options *o, const sl__model_file *file, const sl
   return sl_failure_again(&why);
 }
 
+static sl_status tell(const sl__options *o, const char *model, int64_t parameters, int tensors) {
+  if (!o->json) {
+    if (!o->quiet)
+      sl_text_print("%s: %lld parameters in %d tensors, to %s\n", model, (long long)parameters, tensors, o->out);
+    return SL_OK;
+  }
+  json_t *all = json_pack("{s:s, s:I, s:i, s:s, s:s}", "model", model, "parameters", (json_int_t)parameters, "tensors",
+                          tensors, "to", o->to, "out", o->out);
+  const sl_status status = sl_json_print(stdout, all, 9);
+  json_decref(all);
+  return status;
+}
+
 sl_status sl__convert(sl__options *o, int *exit_code) {
   sl_store *store = NULL;
   sl__model_file *file = NULL;
@@ -88,9 +102,7 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_interchange_store(network.graph, store));
   SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, &f->data, 0));
   SL_TRY_OUT(save(o, file, &network, store));
-  if (!o->quiet)
-    sl_text_print("%s: %lld parameters in %d tensors, to %s\n", name, (long long)network.parameter_count,
-                  sl_store_count(store), o->out);
+  SL_TRY_OUT(tell(o, name, network.parameter_count, sl_store_count(store)));
 out:
   if (network.graph) sl_network_destroy(&network);
   sl_store_destroy(store);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
 #include "tools/commands/commands.h"
@@ -144,6 +145,20 @@ out:
   return status;
 }
 
+static sl_status tell(const sl__options *o, const sl__lesson *l, const char *folder, int with_data) {
+  if (!o->json) {
+    sl_text_print("%s: lesson %s%s; begin with README.md\n", folder, l->name, with_data ? ", with its images" : "");
+    for (int i = 0; i < l->start.n; i++) sl_text_print("complete and hand in %s/%s\n", folder, l->start.text[i].name);
+    return SL_OK;
+  }
+  json_t *files = json_array(), *all = json_pack("{s:s, s:s, s:b, s:O}", "lesson", l->name, "folder", folder, "images",
+                                                 with_data, "complete", files);
+  for (int i = 0; i < l->start.n; i++) json_array_append_new(files, json_string(l->start.text[i].name));
+  const sl_status status = sl_json_print(stdout, all, 9);
+  json_decref(all), json_decref(files);
+  return status;
+}
+
 sl_status sl__hand_out(sl__options *o, int *exit_code) {
   sl__lesson l = {0};
   const char *to = o->files[0];
@@ -166,8 +181,7 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__texts_write(&l.start, to));
   SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, &(change){HERE, found}, 1));
   SL_TRY_OUT(put_page(&l, found, to));
-  sl_text_print("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
-  for (int i = 0; i < l.start.n; i++) sl_text_print("complete and hand in %s/%s\n", to, l.start.text[i].name);
+  status = tell(o, &l, to, with_data);
 out:
   free(found);
   sl__names_free(&there);

@@ -302,20 +302,20 @@ static sl_status encode(const sl__options *o, job *j) {
 
 /* Each part is decoded together with the last token of the previous part, whose text is left out. So the parts join
  * exactly. */
-static sl_status print_tokens(const sl_tokenizer *t, const int32_t *tokens, size_t n, int again) {
+static sl_status print_tokens(FILE *to, const sl_tokenizer *t, const int32_t *tokens, size_t n, int again) {
   char *text, *known = NULL;
   size_t bytes, skip = 0;
   SL_TRY(sl_tokenizer_decode(t, tokens, n, &text, &bytes));
   if (again) sl_tokenizer_decode(t, tokens, 1, &known, &skip);
-  if (fwrite(text + skip, 1, bytes - skip, stdout) != bytes - skip) {
+  if (fwrite(text + skip, 1, bytes - skip, to) != bytes - skip) {
     free(text), free(known);
-    return sl_fail(SL_EIO, "cannot write to standard output: %s", strerror(errno));
+    return sl_fail(SL_EIO, "cannot write the text: %s", strerror(errno));
   }
   free(text), free(known);
   return SL_OK;
 }
 
-static sl_status decode(const char *path, const char *name) {
+static sl_status decode_to(FILE *to, const char *path, const char *name) {
   static uint32_t raw[TOKENS];
   static int32_t tokens[TOKENS + 1];
   uint32_t header[SL_TOKEN_FILE_HEADER_BYTES / 4] = {0};
@@ -349,7 +349,7 @@ static sl_status decode(const char *path, const char *name) {
                            (long long)sl_tokenizer_vocabulary(t)));
       tokens[i + 1] = (int32_t)id;
     }
-    SL_TRY_OUT(done ? print_tokens(t, tokens, n + 1, 1) : print_tokens(t, tokens + 1, n, 0));
+    SL_TRY_OUT(done ? print_tokens(to, t, tokens, n + 1, 1) : print_tokens(to, t, tokens + 1, n, 0));
     tokens[0] = tokens[n];
   }
 out:
@@ -358,13 +358,33 @@ out:
   return status;
 }
 
+/* JSON holds UTF-8 only, and tokens may end within a character. */
+static sl_status decode_json(const char *path, const char *name) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  if (!to) return sl_no_memory("for a text");
+  sl_status status = decode_to(to, path, name);
+  if (fclose(to) != 0 && status == SL_OK) status = sl_no_memory("for a text");
+  if (status == SL_OK) {
+    json_t *string = json_stringn(text, bytes), *all = string ? json_pack("{s:o}", "text", string) : NULL;
+    status = string ? sl_json_print(stdout, all, 9)
+                    : sl_fail(SL_EFORMAT, "the text of %s is not UTF-8, which JSON needs: leave out --json", path);
+    json_decref(all);
+  }
+  free(text);
+  return status;
+}
+
+static sl_status decode(const sl__options *o) {
+  return o->json ? decode_json(o->decode, o->tokenizer) : decode_to(stdout, o->decode, o->tokenizer);
+}
+
 sl_status sl__tokenize(sl__options *o, int *exit_code) {
   job j = {0};
   (void)exit_code;
   if (!o->tokenizer) return sl_fail(SL_EINVAL, "--tokenizer PATH is needed: bytes, the files of a tokenizer, or train");
-  if (o->decode)
-    return o->model ? sl_fail(SL_EINVAL, "unexpected argument '%s' beside --decode", o->model)
-                    : decode(o->decode, o->tokenizer);
+  if (o->decode) return o->model ? sl_fail(SL_EINVAL, "unexpected argument '%s' beside --decode", o->model) : decode(o);
   if (!o->model) return sl_fail(SL_EINVAL, "an argument is missing; usage: starling tokenize FILE... [OPTION]...");
   if (!o->out) return sl_fail(SL_EINVAL, "--out DIR is needed: where the token files go");
   j.n = 1 + o->n_files;

@@ -35,6 +35,7 @@ static void scaled_gradient(sl_graph *g, const sl_node *node, const sl_value *do
 }
 static const sl_operation scaled = {.name = "scaled", .shape = step_shape, .gradient = scaled_gradient};
 static const sl_operation part = {.name = "part", .attr_bytes = 2 * sizeof(int)}, join = {.name = "join"};
+static const sl_operation narrow = {.name = "narrow", .shape = step_shape, .map_in = 1, .map_out = 1};
 static const sl_operation factor = {.name = "factor", .shape = one_shape, .all_in = UINT32_MAX};
 
 typedef struct network {
@@ -675,8 +676,38 @@ static void no_rank_of_a_stage_is_left_waiting(void **state) {
 
 static int pick(int n) { return rand() % n; }
 
+static int reads(const sl_node *node, sl_value v) {
+  for (int k = 0; k < node->n_in; k++)
+    if (node->in[k] == v) return 1;
+  return 0;
+}
+
+/* Adds copies in 16 bits of some weights, as sl_precision_apply does: in front of the first reader, for all readers. */
+static void copy_weights(sl_graph *g) {
+  const int n_values = g->n_values;
+  g->convert = &narrow;
+  for (sl_value v = 0; v < n_values; v++) {
+    int i = 0;
+    if (g->value[v]->role != SL_ROLE_PARAMETER || pick(2)) continue;
+    while (i < g->n_nodes && !reads(g->node[i], v)) i++;
+    if (i == g->n_nodes) continue;
+    const int last = g->n_nodes;
+    g->phase = g->node[i]->phase;
+    const sl_value copy = sl_graph_add1(g, &narrow, g->value[v]->name, NULL, &v, 1);
+    assert_ok(sl_graph_status(g));
+    sl_node *made = g->node[last];
+    memmove(g->node + i + 1, g->node + i, (size_t)(last - i) * sizeof *g->node);
+    g->node[i] = made;
+    for (int at = i + 1; at < g->n_nodes; at++)
+      for (int k = 0; k < g->node[at]->n_in; k++)
+        if (g->node[at]->in[k] == v) g->node[at]->in[k] = copy;
+  }
+  sl_graph_renumber(g);
+}
+
 /* A network of 3 to 12 layers: sums with any value before, weights of other layers, statistics of all samples, and with
- * folds > 1 products in folds and blocks that the backward pass computes again. */
+ * folds > 1 products in folds and blocks that the backward pass computes again. Every second network has copies of
+ * weights in 16 bits. */
 static network random_network(int folds) {
   enum { MOST = 16, VALUES = 64 };
   network n = {.g = toy_graph(BATCH)};
@@ -709,6 +740,7 @@ static network random_network(int folds) {
     if (n.g->value[v]->role == SL_ROLE_PARAMETER && count < MOST) parameter[count++] = v;
   assert_ok(sl_gradient(n.g, n.loss, parameter, count, gradient));
   if (pick(2)) assert_ok(sl_recompute_segments(n.g, SL_RECOMPUTE_BLOCK));
+  if (pick(2)) copy_weights(n.g);
   n.g->phase = SL_PHASE_UPDATE;
   const int clips = pick(2);
   const sl_value all = clips ? sl_graph_add1(n.g, &factor, "clip", NULL, gradient, count) : SL_NONE;
